@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from headwater.lineage.model import DatasetName, Evidence, Lineage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from headwater.lineage.model import Dataset
 
 
 class PlanLineage(Lineage, frozen=True):
@@ -26,6 +33,18 @@ class PlanLineage(Lineage, frozen=True):
     frontier: Any = None
     targets: tuple[DatasetName, ...] = ()
     evolves: bool = False
+
+
+def each_once(datasets: Iterable[Dataset]) -> dict[DatasetName, Dataset]:
+    """Datasets by name; of one that is read twice the first that has a schema, with all groups."""
+    found: dict[DatasetName, Dataset] = {}
+    for one in datasets:
+        known = found.setdefault(one.id, one)
+        # A query may read a table and its metadata, which says nothing of the columns.
+        better = one if known.schema is None and one.schema is not None else known
+        groups = tuple(sorted({*known.groups, *one.groups}))
+        found[one.id] = better if groups == better.groups else replace(better, groups=groups)
+    return found
 
 
 def observed(source: str, detail: str = "") -> tuple[Evidence, ...]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from headwater.spark.remote import statements
-from headwater.spark.remote.client_plan import ClientPlan, is_ambiguous, quoted
+from headwater.spark.remote.client_plan import ClientPlan, Read, is_ambiguous, quoted
 from headwater.spark.remote.explain import types
 from headwater.spark.remote.explain.layout import UnclearText, parse_tree, relation_name
+from headwater.spark.remote.explain.leaves import LeafReader
 from headwater.spark.remote.explain.merge import MergeReader
 from headwater.spark.remote.server_client import RemoteSession
 
@@ -396,6 +397,20 @@ def test_a_snapshot_that_is_not_clear_is_said_to_be_unknown(sql: str) -> None:
     assert found.columns == {"city": ["city IDENTITY"]}
     (source,) = found.query.sources
     assert [one.version for one in source.datasets] == [""]
+
+
+def test_a_topic_that_is_read_in_several_groups_has_all_of_them() -> None:
+    """Which of the reads a leaf is, the text does not show."""
+    options = {"kafka.bootstrap.servers": "k:9092", "subscribe": "orders"}
+    named = ("kafka.group.id", "etl"), ("groupidprefix", "audit")
+    reads = [Read("", "kafka", {**options, key: group}, (), None) for key, group in named]
+    leaf = parse_tree(
+        "Relation [key#1, value#2] KafkaRelation(strategy=Subscribe[orders], start=EarliestOffsetRangeLimit)"
+    )
+    reader = LeafReader(RemoteSession(Described()), reads, "", [])
+    reader.types(leaf, ["key", "value"])
+    (source,) = reader.sources.values()
+    assert [(one.name, one.groups) for one in source.datasets] == [("orders", ("audit-*", "etl"))]
 
 
 FS = "InsertIntoHadoopFsRelationCommand file:/w/p, {}Parquet, [path=file:/w/p], {}, `spark_catalog`.`default`.`p`, [a, day]"

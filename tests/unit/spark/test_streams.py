@@ -8,11 +8,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from headwater.lineage.model import ColumnLineage, ColumnSource, Dataset, Transformation
 from headwater.spark import job_names
+from headwater.spark.columns.source import Source
 from headwater.spark.driver.config import SparkSettings
 from headwater.spark.model import PlanLineage
+from headwater.spark.plan.compose import Query, _inputs
+from headwater.spark.plan.multi_insert import together
+from headwater.spark.plan.writes import Write
 from headwater.spark.streaming import progress
 from headwater.spark.streaming.flow import WriteRates, samples_of
 from headwater.spark.streaming.queries import merged, renewed
@@ -130,6 +135,21 @@ def test_a_query_that_is_read_again_keeps_what_its_commands_read() -> None:
     again = renewed(before, PlanLineage(inputs=(TOPIC,)))
     assert again.inputs == before.inputs
     assert again.outputs == before.outputs
+
+
+def test_the_groups_of_all_that_reads_a_topic_are_the_querys() -> None:
+    def reads(*groups: str) -> PlanLineage:
+        return PlanLineage(inputs=(FILES, replace(TOPIC, groups=groups)), outputs=(TABLE,))
+
+    first, second = reads("etl"), reads("audit-*")
+    again = merged(merged(first, second), first)
+    assert again.inputs == reads("audit-*", "etl").inputs
+    # Read again, the query has what its commands named besides, and nothing that looks new.
+    assert renewed(again, first).inputs == again.inputs
+    assert together([first, second]).inputs == again.inputs
+    twice = [Source((one,)) for lineage in (first, second) for one in lineage.inputs]
+    found = _inputs(Query([], [], {}, twice, (), 0, known=True), Write("append"), ())
+    assert found == again.inputs
 
 
 def running(

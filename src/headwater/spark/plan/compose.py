@@ -13,7 +13,7 @@ from headwater.spark.columns.output import OutputColumn
 from headwater.spark.columns.types import schema_of, struct_schema
 from headwater.spark.columns.value import Value
 from headwater.spark.jvm import numbers
-from headwater.spark.model import PlanLineage
+from headwater.spark.model import PlanLineage, each_once
 from headwater.spark.plan import row_level
 from headwater.spark.plan.leaves import read_leaves
 from headwater.spark.plan.operators import ColumnReader, KnownColumn
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headwater.lineage.model import Dataset
-    from headwater.lineage.naming import DatasetName
     from headwater.spark.columns.scope import Relation
     from headwater.spark.columns.source import Source
     from headwater.spark.jvm import JvmSession
@@ -212,18 +211,11 @@ def _inputs(query: Query, write: Write, outputs: tuple[Dataset, ...]) -> tuple[D
         for sources in (*one.columns.fields.values(), one.columns.dataset)
         for source in sources
     }
-    found: dict[DatasetName, Dataset] = {dataset.id: dataset for dataset in query.joined}
     own = write.outputs[0].id if write.row_level and write.outputs else None
-    for source in query.sources:
-        for dataset in _described(source):
-            # The table a command changes is read too, but it counts only where it matters.
-            if query.known and dataset.id == own and dataset.id not in used:
-                continue
-            known = found.get(dataset.id)
-            # A query may read a table and its metadata, which says nothing of the columns.
-            if known is None or (known.schema is None and dataset.schema is not None):
-                found[dataset.id] = dataset
-    return tuple(found.values())
+    read = (dataset for source in query.sources for dataset in _described(source))
+    # The table a command changes is read too, but it counts only where it matters.
+    counted = (one for one in read if not (query.known and one.id == own and one.id not in used))
+    return tuple(each_once((*query.joined, *counted)).values())
 
 
 def _described(source: Source) -> tuple[Dataset, ...]:

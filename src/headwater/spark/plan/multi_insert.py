@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from headwater.lineage.model import ColumnLineage, Edge
-from headwater.spark.model import PlanLineage
+from headwater.spark.model import PlanLineage, each_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,12 +22,9 @@ def together(parts: list[PlanLineage]) -> PlanLineage:
     """The lineage of a statement from that of its commands, with the pairs that belong together."""
     if len(parts) == 1:
         return parts[0]
-    inputs: dict[DatasetName, Dataset] = {}
     outputs: dict[DatasetName, Dataset] = {}
     edges: dict[tuple[DatasetName, DatasetName], Edge] = {}
     for part in parts:
-        for one in part.inputs:
-            inputs.setdefault(one.id, one)
         for one in part.outputs:
             before = outputs.get(one.id)
             outputs[one.id] = one if before is None else _both(before, one)
@@ -35,7 +32,7 @@ def together(parts: list[PlanLineage]) -> PlanLineage:
                 known = one.columns is not None and not one.columns.unknown
                 edges[source.id, one.id] = Edge(source.id, one.id, source.evidence, known)
     return PlanLineage(
-        inputs=tuple(inputs.values()),
+        inputs=tuple(each_once(one for part in parts for one in part.inputs).values()),
         outputs=tuple(outputs.values()),
         edges=tuple(edges.values()),
         operation=OPERATION,

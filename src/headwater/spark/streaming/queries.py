@@ -15,7 +15,7 @@ from headwater.spark import job_names
 from headwater.spark.batch.statistics import ActionStatistics
 from headwater.spark.error_text import raised_in
 from headwater.spark.jvm import JvmSession, class_name, hidden, kind, seq
-from headwater.spark.model import PlanLineage
+from headwater.spark.model import PlanLineage, each_once
 from headwater.spark.plan.leaves import MAX_LEAVES, first_number
 from headwater.spark.streaming import progress
 from headwater.spark.streaming.runs import QueryRun, QueryRuns, refused_job, unnamed_job
@@ -335,21 +335,23 @@ def renewed(before: PlanLineage, found: PlanLineage) -> PlanLineage:
 
     A MERGE reads its own table: left out, that edge would come and go with every heartbeat.
     """
-    read, written = ({one.id for one in side} for side in (found.inputs, found.outputs))
-    inputs = tuple(one for one in before.inputs if one.id not in read)
+    written = {one.id for one in found.outputs}
     outputs = tuple(one for one in before.outputs if one.id not in written)
-    return merged(found, replace(before, inputs=inputs, outputs=outputs))
+    again = merged(found, replace(before, inputs=(), outputs=outputs))
+    return replace(again, inputs=merged(before, found).inputs)
 
 
 def merged(first: PlanLineage, second: PlanLineage) -> PlanLineage:
     """Two readings of one job as one."""
+    # The later reading counts, in the order of the earlier one: a change of order is none.
+    inputs = each_once(first.inputs) | each_once((*second.inputs, *first.inputs))
     outputs = {one.id: one for one in first.outputs}
     for one in second.outputs:
         known = outputs.get(one.id)
         outputs[one.id] = one if known is None else _combined(known, one)
     return replace(
         first,
-        inputs=tuple({one.id: one for one in (*first.inputs, *second.inputs)}.values()),
+        inputs=tuple(inputs.values()),
         outputs=tuple(outputs.values()),
         problems=tuple(dict.fromkeys((*first.problems, *second.problems))),
     )
@@ -383,6 +385,6 @@ def _sources(
 
 
 def _described(lineage: PlanLineage) -> tuple[Any, ...]:
-    """What of a lineage counts as new: datasets and columns, not the snapshot that was read."""
-    inputs = tuple(one.id for one in lineage.inputs)
+    """What of a lineage counts as new: datasets, columns and groups, not the snapshot that was read."""
+    inputs = tuple((one.id, one.groups) for one in lineage.inputs)
     return inputs, tuple((one.id, one.schema, one.columns) for one in lineage.outputs)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headwater.spark.columns.source import MetadataSource, OpaqueSource, Source
+from headwater.spark.model import each_once
 from headwater.spark.remote import tables
 from headwater.spark.remote.explain.layout import (
     PlanTextNode,
@@ -151,7 +152,11 @@ class LeafReader:
         if len(brokers) != 1:
             self.session.problem("topics are read of a broker that is not known")
             return OpaqueSource(()), dict(RECORD)
-        return self._kafka(fitting[0].options), dict(RECORD)
+        # Which of them this leaf is, the text does not show: the groups are those of all.
+        sources = [self._kafka(read.options) for read in fitting]
+        found = each_once(one for source in sources for one in source.datasets)
+        sources[0].datasets = tuple(found.values())
+        return sources[0], dict(RECORD)
 
     def _kafka(self, options: dict[str, str]) -> Source:
         if pattern := options.get("subscribepattern"):
