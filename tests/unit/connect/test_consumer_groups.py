@@ -323,6 +323,11 @@ def test_groups_of_connectors_and_of_spark_are_reported_by_these(bench: Bench) -
     ):  # fmt: skip
         bench.kafka.put(name, "orders")
     bench.kafka.put("connect-of-another-cluster", "orders")
+    del bench.kafka.groups["connect-of-another-cluster"]
+    assert bench.said() == []
+    # Where nothing is left to judge, nobody is asked.
+    assert bench.asked == 0
+    bench.kafka.put("connect-of-another-cluster", "orders")
     assert bench.said() == []
     assert bench.said() == [("START", "consumer-group.connect-of-another-cluster")]
     # Somebody watches that cluster now, too.

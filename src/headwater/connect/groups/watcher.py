@@ -97,7 +97,8 @@ class GroupWatcher(ClientWatcher[ConsumerGroup]):
 
         Each is judged by its own name: those that are alike become one reader after that.
         """
-        self._queries.ask(self._topics().namespace)
+        if free:
+            self._queries.ask(self._topics().namespace)
         named = {one for alike in free.values() for one in alike if self._queries.name(one)}
         asked = {
             one
