@@ -63,7 +63,7 @@ def returning() -> list[bytes]:
                 "eventTime": moment(minute * 60),
                 "producer": P,
                 "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
-                "run": {"runId": f"00000000-0000-4000-8000-{minute:012d}"},
+                "run": {"runId": f"00000000-0000-4000-9000-{minute:012d}"},
                 "job": {"namespace": "jobs", "name": "refresh"},
                 "inputs": [{"namespace": NAMESPACE, "name": "raw"}],
                 "outputs": [{"namespace": NAMESPACE, "name": name}],
