@@ -91,6 +91,8 @@ RETRY = [(b"retry-after", b"2")]
 DIGITS = 1_000
 PATIENCE = 3.5
 """Seconds that a question may take before the server checks whether the store answers at all."""
+RESTART, LONGEST = 1.0, 300.0
+"""Seconds after which a background task that failed starts again: twice as long each time."""
 RECHECK = 1.0
 """How often, in seconds, a stream makes sure that its token still lets it in."""
 
@@ -188,6 +190,7 @@ class App:
         self._probing: asyncio.Future[int] | None = None
         self._unpacking = asyncio.Lock()
         self._tasks: list[asyncio.Task[Any]] = []
+        self._closing = False
         store.on_reset = self._forget
         routes(self)
 
@@ -197,8 +200,29 @@ class App:
         if self._ingest is None:
             self._ingest = Ingest(self.store)
             self._watch(self._ingest, asyncio.get_running_loop())
-            self._tasks = [asyncio.ensure_future(start(self)) for start in self.background]
+            self._tasks = [
+                asyncio.ensure_future(self._keep_running(start)) for start in self.background
+            ]
         return self._ingest
+
+    async def _keep_running(self, start: Callable[[App], Any]) -> None:
+        """Run a background task until the server ends; one that fails is started again."""
+        pause = RESTART
+        while True:
+            began = time.monotonic()
+            try:
+                await start(self)
+            except Exception:
+                name = f"{start.__module__}.{start.__qualname__}"
+                log.exception("background task %s failed", name)
+            else:
+                return
+            if self._closing:
+                return
+            if time.monotonic() - began > LONGEST:
+                pause = RESTART
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST)
 
     def _watch(self, ingest: Ingest, loop: asyncio.AbstractEventLoop) -> None:
         """Let the changes of every writer reach the live stream."""
@@ -220,6 +244,7 @@ class App:
 
     async def close(self) -> None:
         """Finish writing and close the store."""
+        self._closing = True
         self.live.close()
         for task in self._tasks:
             task.cancel()
