@@ -10,7 +10,6 @@ import random
 import resource
 import subprocess
 import threading
-import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -23,7 +22,7 @@ import pytest
 from headwater.server.store import open_store
 from headwater.server.store.keep.rebuild import export, verify
 
-from .making import columns, dataset, event, facet, schema
+from .making import columns, dataset, event, schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -252,28 +251,3 @@ def test_a_lost_database_is_503_and_passes(postgres: Any, launch: Callable[..., 
     assert httpx.get(f"{server.url}/api/v1/jobs").status_code == 200
     server.stop()
     check(store, load.acked + load.unsure)
-
-
-@pytest.mark.full
-def test_producers_come_back_before_a_server_that_was_away_closes_their_runs(
-    store_url: str, launch: Callable[..., Process]
-) -> None:
-    """Their deadlines have passed while nothing could arrive."""
-    beating = facet(
-        processingType="STREAMING",
-        integration="X",
-        emissionPattern={"eventTrigger": "PERIODIC", "windowDuration": 1},
-    )
-    store = open_store(store_url)
-    long_ago = event("START", 0, job="back", job_facets={"jobType": beating})
-    store.append([json.dumps(long_ago).encode()])
-    store.connection.begin()
-    store.connection.run("UPDATE log SET at = at - 60000000")
-    store.connection.commit()
-    store.close()
-    server = launch(store_url)
-    began = time.monotonic()
-    while time.monotonic() - began < 8:  # silent runs are looked for every 5 seconds
-        runs = httpx.get(f"{server.url}/api/v2/jobs/jobs/back/runs").json()["runs"]
-        assert [run["state"] for run in runs] == ["RUNNING"]
-        time.sleep(0.2)

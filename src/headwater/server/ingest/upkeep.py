@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 from headwater.server.store.database import StoreError
 from headwater.server.store.keep.retention import retain
-from headwater.server.store.keep.stale_runs import close_stale
+from headwater.server.store.keep.stale_runs import SilentRuns
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from headwater.server.app import App
 
 __all__ = [
@@ -33,8 +35,6 @@ HOUR = 3_600.0
 RETRY = 2.0
 PATIENCE = 3.5
 """Seconds that the writer may wait for a store that does not answer, before who waits gets a 503."""
-AWAY, RETURN = 15.0, 30.0
-"""After so long without an event, producers that wait between two attempts get so long to come back."""
 LONGEST = 30.0
 """The same for a store that can be read and does not finish a commit."""
 
@@ -42,30 +42,25 @@ LONGEST = 30.0
 async def close_stale_runs(app: App) -> None:
     """Look every few seconds for runs past their deadline and close them as ABORT, inferred."""
     age = app.settings.max_age
-    max_age = None if age is None else int(age * SECOND)
-    if await asyncio.to_thread(_was_away, app):
-        await asyncio.sleep(RETURN)
+    runs = SilentRuns(None if age is None else int(age * SECOND))
+    closed: list[UUID] = []
     while True:
-        await asyncio.sleep(app.settings.stale_every)
         try:
-            if not await asyncio.to_thread(app.store.database.lead):
-                continue
-            await asyncio.to_thread(app.store.database.tend)
-            now = time.time_ns() // 1000
-            closed = await app.ingest.perform(lambda store: close_stale(store, now, max_age))  # noqa: B023
+            leads = await asyncio.to_thread(app.store.database.lead)
+            if leads and app.ingest.failing is None:
+                await asyncio.to_thread(app.store.database.tend)
+                closed = await app.ingest.perform(
+                    lambda store: runs.close(store, time.time_ns() // 1000)
+                )
+            else:
+                runs.interrupted()
         except Exception as error:  # noqa: BLE001  (the next round tries again)
             log.warning("silent runs were not closed, will be retried: %s", error)
-            continue
         for run in closed:
             text = "run %s sent no event in time and was closed as ABORT"
             log.info(text, run, extra={"run": run})
-
-
-def _was_away(app: App) -> bool:
-    """Whether nothing came before this server started, as while it was down."""
-    with app.store.database.reading() as connection:
-        rows = connection.all("SELECT at FROM log ORDER BY seq DESC LIMIT 1")
-    return bool(rows) and time.time_ns() // 1000 - rows[0][0] > AWAY * SECOND
+        closed = []
+        await asyncio.sleep(app.settings.stale_every)
 
 
 async def apply_retention(app: App) -> None:
