@@ -253,7 +253,7 @@ def looks(app: App, jobs: int, now: datetime, count: int, figures: Figures) -> N
             if name.startswith(str(BATCH)):
                 app.store.append(list(fresh(jobs, now, BATCH)))
             began, cpu = time.perf_counter(), time.process_time()
-            alerts.evaluate(app, alerts.rules, time.time_ns() // 1000)
+            alerts.conditions.evaluate(app, time.time_ns() // 1000)
             spent = (time.perf_counter() - began, time.process_time() - cpu)
             found.setdefault(name, []).append(spent)
     for name, some in found.items():

@@ -23,6 +23,7 @@ from headwater.cli.main import app as command_line
 from headwater.errors import HeadwaterError
 from headwater.server.alerts import incidents
 from headwater.server.alerts.channels import _converse
+from headwater.server.alerts.conditions import Conditions
 from headwater.server.alerts.rules import read_rules
 from headwater.server.alerts.schema_breaks import CHANGES
 from headwater.server.alerts.watch import Alerts
@@ -506,7 +507,7 @@ class Evaluated:
             self.store.connection,
         )
         assert alerts is not None
-        changes, *_ = alerts.evaluate(self.app, self.rules, now)
+        changes, *_ = alerts.conditions.evaluate(self.app, now)
         connection.begin()
         incidents.register(connection, self.rules, now)
         incidents.write(connection, changes, now)
@@ -669,6 +670,44 @@ def test_a_tag_that_is_set_on_a_column_makes_nobody_who_reads_it_a_new_reader(
     }
 
 
+def test_rules_that_change_while_they_are_evaluated_hold_from_the_next_evaluation_on(
+    alerting: Callable[[str], Alerting],
+    receiver: Receiver,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    # One rule changes its filter, and one is new; the tags that they ask about stay the same.
+    rule = '[rules.{}]\nwhen = "new-reader"\nto = ["hook"]\ntags = ["pii"]\nnames = ["{}"]\n'
+    server = alerting(rule.format("first", "nothing"))
+    people = dataset("people", schema=schema("id", "email"))
+    server.post(now_event("COMPLETE", job="make", run=1, outputs=[people]))
+    tag = "/api/v1/namespaces/s3%3A%2F%2Flake/datasets/people/fields/email/tags/pii"
+    assert server.client.call("POST", tag).is_success
+    server.settled()
+    alerts = server.client.app.alerts
+    assert alerts is not None
+    text = server.file.read_text().replace('"nothing"', '"people"')
+    server.file.with_name("new.toml").write_text(text + rule.format("second", "people"))
+    new = read_rules(server.file.with_name("new.toml"))
+    read, swapped = incidents.list_incidents, threading.Event()
+
+    def reading(*given: Any, **named: Any) -> Any:
+        if threading.current_thread().name.startswith("headwater-alerts") and not swapped.is_set():
+            alerts.use(new)
+            swapped.set()
+        return read(*given, **named)
+
+    monkeypatch.setattr(incidents, "list_incidents", reading)
+    assert swapped.wait(60)
+    server.settled()
+    into = dataset("copy", columnLineage=columns(x=("people", "email")))
+    server.post(now_event("COMPLETE", job="late", run=4, inputs=["people"], outputs=[into]))
+    (told,) = wait(lambda: receiver.got)
+    assert told["title"] == "late began to read people.email (pii)"
+    assert told["rules"] == ["first", "second"]
+    assert "could not be evaluated" not in caplog.text
+
+
 def test_who_reads_a_tagged_column_is_asked_again_when_anything_it_depends_on_has_changed(
     client: Client, tmp_path: Path
 ) -> None:
@@ -729,13 +768,13 @@ def test_who_reads_a_tagged_column_is_asked_again_when_anything_it_depends_on_ha
         '[rules.pii]\nwhen = "new-reader"\nto = ["c"]\ntags = ["pii"]\n'
     )
     rules = read_rules(file)
-    remembering = Alerts(rules)
+    remembering = Conditions(rules)
     found = []
     for step in steps:
         step()
         now = time.time_ns() // 1000
-        changes, *_ = remembering.evaluate(client.app, rules, now)
-        anew, *_ = Alerts(rules).evaluate(client.app, rules, now)
+        changes, *_ = remembering.evaluate(client.app, now)
+        anew, *_ = Conditions(rules).evaluate(client.app, now)
         assert (changes.seen, changes.write) == (anew.seen, anew.write)
         found.append(len(changes.seen))
     assert len(set(found)) > 8  # nearly each step changed what was found

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from headwater.server.alerts.conditions import Conditions
 from headwater.server.alerts.rules import read_rules
-from headwater.server.alerts.watch import Alerts, _written
+from headwater.server.alerts.watch import _written
 from headwater.server.store import Store, open_store
 from headwater.server.store.database import StoreError
 from headwater.server.store.database.schema import LATEST
@@ -385,13 +386,13 @@ def test_an_incident_found_before_a_deletion_is_not_written_after_it(
     file.write_text(
         '[channels.none]\ncommand = ["true"]\n[rules.fails]\nwhen = "run-failed"\nto = ["none"]\n'
     )
-    alerts = Alerts(read_rules(file), "")
+    conditions = Conditions(read_rules(file))
 
     def found(number: int) -> tuple[Any, ...]:
         now = time.time_ns() // 1000
-        changes, _, epoch = alerts.evaluate(client.app, alerts.rules, now)
+        changes, _, epoch = conditions.evaluate(client.app, now)
         assert len(changes.write) == number
-        return alerts.rules, changes, now, epoch
+        return conditions.rules, changes, now, epoch
 
     def write(*given: Any) -> Any:
         return on_writer(client, lambda store: _written(store, *given))

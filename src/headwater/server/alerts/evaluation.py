@@ -1,4 +1,4 @@
-"""One evaluation of all rules: the rules, the incidents that are known, and the findings."""
+"""One evaluation of all rules: the rules, and the incidents that are known."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.insight import downstream
 from headwater.lineage.graph import NodeKind
-from headwater.server.alerts.incidents import EntityRef, Finding, Incident, IncidentBody
+from headwater.server.alerts.incidents import EntityRef, Incident, IncidentBody
 from headwater.server.alerts.labels import Labels
 
 if TYPE_CHECKING:
@@ -43,14 +43,13 @@ class ActiveRules(NamedTuple):
 
 @dataclass
 class Evaluation:
-    """What the rules find at one moment; `known` are the open and the recently resolved incidents."""
+    """What the rules are asked about at one moment; `known` are the open and the recently resolved incidents."""
 
     view: View
     rules: ActiveRules
     known: Sequence[Incident]
     now: int
     labels: Labels = field(init=False)
-    findings: list[Finding] = field(default_factory=list)
     seen: list[tuple[str, bytes]] = field(default_factory=list)
     """What each rule has now seen and does not report again: rule and hash."""
 

@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING
 from headwater.server.alerts import incidents
 from headwater.server.alerts.channels import DeliveryError, Notifier
 from headwater.server.alerts.conditions import Conditions
-from headwater.server.alerts.evaluation import ActiveRules, Evaluation
 from headwater.server.alerts.messages import message, trial_message
-from headwater.server.store.view import View
 
 if TYPE_CHECKING:
     from headwater.server.alerts.incidents import Delivery, IncidentChanges
@@ -44,16 +42,21 @@ class Alerts:
     """The alerts of a server: evaluates its rules and notifies their channels."""
 
     def __init__(self, rules: Rules, address: str = "") -> None:
-        self.rules = rules
+        self.conditions = Conditions(rules)
+        """The rules, with what their evaluations remember."""
         self._address = address
         """Where the page is, unless the rules say otherwise."""
         self.evaluated_at: int | None = None
         """When this server last evaluated its rules, if it leads."""
         self.notifier = Notifier()
-        self._conditions = Conditions()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="headwater-alerts")
         self._sending: dict[str, asyncio.Task[None]] = {}
         self._forgot = 0.0
+
+    @property
+    def rules(self) -> Rules:
+        """The rules that are in use."""
+        return self.conditions.rules
 
     async def run(self, app: App) -> None:
         """Evaluate and send until the server ends; started with it."""
@@ -83,7 +86,8 @@ class Alerts:
 
     def use(self, rules: Rules) -> None:
         """Use these rules from the next evaluation on."""
-        self.rules, self._conditions = rules, Conditions()
+        # An evaluation that is going on keeps its own, with what it remembers of them.
+        self.conditions = Conditions(rules)
 
     async def test(self, rule: str) -> list[tuple[str, str | None]]:
         """Send a test message through each channel of a rule; what went wrong with which."""
@@ -100,14 +104,15 @@ class Alerts:
         return found
 
     async def _round(self, app: App, loop: asyncio.AbstractEventLoop) -> None:
-        now, rules = time.time_ns() // 1000, self.rules
+        now, conditions = time.time_ns() // 1000, self.conditions
+        rules = conditions.rules
         changes, same, epoch = await loop.run_in_executor(
-            self._thread, self.evaluate, app, rules, now
+            self._thread, conditions.evaluate, app, now
         )
         if (changes.write or changes.owed or changes.seen or not same) and not (
             await app.ingest.perform(lambda store: _written(store, rules, changes, now, epoch))
         ):
-            self._conditions = Conditions()  # what it remembers may be gone too
+            self.use(self.rules)  # what it remembers may be gone too
             return
         self.evaluated_at = now
         if changes.write:
@@ -121,26 +126,6 @@ class Alerts:
             self._forgot = time.monotonic()
             await app.ingest.perform(lambda store: _forgotten(store, now))
         await self._send_due(app, loop)
-
-    def evaluate(self, app: App, rules: Rules, now: int) -> tuple[IncidentChanges, bool, int]:
-        """What an evaluation changes, whether the store knows exactly these rules, and its epoch."""
-        with app.store.database.reading() as connection:
-            ((epoch,),) = connection.all("SELECT epoch FROM head WHERE id = 1")
-            since = dict(connection.all("SELECT name, since FROM alert_rule"))
-            fresh = frozenset(rules.rules.keys() - since.keys())
-            seen = {
-                rule.name: incidents.seen(connection, rule.name)
-                for rule in rules.rules.values()
-                if rule.when == "new-reader"
-            }
-            known = incidents.list_incidents(connection)
-            known += incidents.list_incidents(connection, resolved_since=now - incidents.RECENT)
-            active = ActiveRules(rules, since, seen, fresh)
-            evaluation = Evaluation(View(connection, app.bodies), active, known, now)
-            self._conditions.fill(evaluation)
-        changes = incidents.reconcile(rules, known, evaluation.findings, now, fresh)
-        same = since.keys() == rules.rules.keys()
-        return changes._replace(seen=evaluation.seen), same, epoch
 
     async def _send_due(self, app: App, loop: asyncio.AbstractEventLoop) -> None:
         """Start what is to be sent now; a channel that is still at its last message is left alone."""
