@@ -68,6 +68,11 @@ OWN = MatchRule("rule", 0.95, "a rule of yours", certain=True)
 FILE = MatchRule(
     "file", 0.9, "the SQL of a job that reports the table reads the file", certain=True
 )
+LIKELY_FILE = MatchRule(
+    "file",
+    0.5,
+    "the SQL of a job reads one file, and names all tables that the job reports but this",
+)
 CASE = MatchRule(
     "case", 0.82, "upper and lower case in a store that does not tell them apart", certain=True
 )
@@ -169,6 +174,10 @@ class Identity(Protocol[N]):
 
     def files(self) -> Mapping[N, Named]:
         """The file that a dataset stands for, where a job reports a table and its SQL reads a file."""
+        ...
+
+    def likely_files(self) -> Mapping[N, Named]:
+        """The same where nothing but the job's other tables and files says so."""
         ...
 
 
@@ -316,7 +325,7 @@ Block = dict[tuple[object, ...], list[int]]
 
 
 def _candidates(
-    forms: Sequence[_Form], own: Mapping[int, Named], files: Mapping[int, Named]
+    forms: Sequence[_Form], read: Iterable[tuple[MatchRule, Mapping[int, Named]]]
 ) -> _Candidates:
     found = _Candidates()
     for members in _blocks(forms, lambda form: [form.key]).values():
@@ -345,8 +354,8 @@ def _candidates(
             )
             for one, other in _few(fitting):
                 found.add(one, other, rule, members)
-    _add_read(found, forms, files, FILE)
-    _add_read(found, forms, own, OWN)
+    for rule, names in read:
+        _add_read(found, forms, names, rule)
     return found
 
 
@@ -655,9 +664,12 @@ def same_datasets(estate: Identity[N], rules: NameRules | None = None) -> list[P
         and (read := rules.read(one.namespace, one.name)) != (one.namespace, one.name)
     }
     lives = _Lives.of(estate.uses())
-    told = estate.files()
-    files = {number: told[one.node] for number, one in enumerate(known) if one.node in told}
-    proposed = _candidates(forms, own, files)
+    told = {FILE: estate.files(), LIKELY_FILE: estate.likely_files()}
+    behind = {
+        rule: {number: files[one.node] for number, one in enumerate(known) if one.node in files}
+        for rule, files in told.items()
+    }
+    proposed = _candidates(forms, [(OWN, own), *behind.items()])
     candidates = {
         pair: rule
         for pair, rule in proposed.found.items()

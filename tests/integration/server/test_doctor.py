@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from headwater.cli.main import app
 from headwater.errors import HeadwaterError
+from headwater.insight import DEFAULT_SCORE
 from headwater.server.app import ServerSettings
 from headwater.server.http.auth import create_token
 from headwater.server.store import open_store
@@ -133,11 +134,10 @@ def test_files_behind_tables_of_dbt(client: Client) -> None:
               ["shop.raw.one", "shop.raw.two"], dataset("shop.main.both", duckdb)),
     )  # fmt: skip
     found = client.get("/api/v2/doctor")
-    sure = {
-        (duckdb, "shop.raw.bids", LAKE, "raw/bids.csv"),
-        (duckdb, "shop.raw.sold", LAKE, "raw/orders"),
-    }
-    assert {named(pair) for pair in found["pairs"]} == sure
+    sure = {(duckdb, "shop.raw.bids", LAKE, "raw/bids.csv")}
+    likely = {(duckdb, "shop.raw.sold", LAKE, "raw/orders")}
+    assert {named(one) for one in found["pairs"] if one["score"] >= DEFAULT_SCORE} == sure
+    assert {named(one) for one in found["pairs"] if one["score"] < DEFAULT_SCORE} == likely
     assert {pair["rule"] for pair in found["pairs"]} == {"file"}
 
     def unknown(answer: Any) -> dict[str, str]:
@@ -154,7 +154,64 @@ def test_files_behind_tables_of_dbt(client: Client) -> None:
     answer = client.call("POST", "/api/v2/aliases", json=joined)
     assert answer.status_code in (200, 201), answer.text
     after = client.get("/api/v2/doctor")
-    assert (after["pairs"], set(unknown(after))) == ([], {"model3"})
+    assert {named(pair) for pair in after["pairs"]} == likely
+    assert set(unknown(after)) == {"model3"}
+
+
+BIDS = "select * from 's3://lake/raw/bids.csv'"
+
+
+@pytest.mark.parametrize(
+    ("query", "table", "written", "score"),
+    [
+        (BIDS, "shop.raw.bids", False, 0.9),
+        (BIDS, "shop.raw.sold", False, 0.5),
+        # Somebody writes it: it is a table.
+        (BIDS, "shop.raw.bids", True, None),
+        (BIDS, "shop.raw.sold", True, None),
+        # The statement names it, in whatever quoting and case.
+        (f"{BIDS} join shop.raw.sold using (id)", "shop.raw.sold", False, None),
+        (f'{BIDS} join "shop"."raw"."sold" using (id)', "shop.raw.sold", False, None),
+        (f"{BIDS} join SHOP . Raw.SOLD s using (id)", "shop.raw.sold", False, None),
+        (f"{BIDS} join raw.bids using (id)", "shop.raw.bids", False, None),
+        (f"{BIDS}, bids", "shop.raw.bids", False, None),
+        # It names another, or only what it calls so itself, says so in a comment or in a text.
+        (f"{BIDS} join other.sold using (id)", "shop.raw.sold", False, 0.5),
+        (f"with bids as ({BIDS}) select * from bids", "shop.raw.bids", False, 0.9),
+        (f"{BIDS} AS bids where bids.id > 1", "shop.raw.bids", False, 0.9),
+        (f"{BIDS} bids", "shop.raw.bids", False, 0.9),
+        (f"{BIDS} -- raw.bids isn't\n /* raw.bids */ where x = 'raw.bids'", "shop.raw.bids", False, 0.9),
+    ],
+)  # fmt: skip
+def test_a_table_is_a_file_only_where_it_can_be_no_table(
+    client: Client, query: str, table: str, written: bool, score: float | None
+) -> None:
+    duckdb = "duckdb:///data/shop.duckdb"
+    source = dataset(table, duckdb)
+    client.post(
+        event("COMPLETE", 0, run=8, job="reads file", inputs=[dataset("raw/bids.csv", LAKE)]),
+        event("COMPLETE", 1, run=9, job="fills", outputs=[source] if written else ["other"]),
+        event(
+            "COMPLETE", 2, inputs=[source], outputs=[dataset("shop.main.sums", duckdb)],
+            job_facets={"sql": facet(query=query, dialect="duckdb")},
+        ),
+    )  # fmt: skip
+    found = {named(pair): pair["score"] for pair in client.get("/api/v2/doctor")["pairs"]}
+    pair = (duckdb, table, LAKE, "raw/bids.csv")
+    assert found == ({} if score is None else {pair: score})
+
+
+def test_no_two_tables_are_the_file_of_one_name(client: Client) -> None:
+    duckdb = "duckdb:///data/shop.duckdb"
+    client.post(
+        event("COMPLETE", 0, run=8, job="lands", outputs=[dataset("raw/bids.csv", LAKE)]),
+        event(
+            "COMPLETE", 2, outputs=[dataset("shop.main.sums", duckdb)],
+            inputs=[dataset(f"shop.{schema}.bids", duckdb) for schema in ("raw", "old")],
+            job_facets={"sql": facet(query=BIDS, dialect="duckdb")},
+        ),
+    )  # fmt: skip
+    assert client.get("/api/v2/doctor")["pairs"] == []
 
 
 def test_calls_at_once_each_say_what_they_did(client: Client) -> None:

@@ -28,6 +28,7 @@ class MemoryEstate:
     links: dict[Named, frozenset[Named]] = field(default_factory=dict)
     cluster_of: dict[str, str] = field(default_factory=dict)
     file_of: dict[Named, Named] = field(default_factory=dict)
+    likely_file_of: dict[Named, Named] = field(default_factory=dict)
     unmet: list[tuple[Named, str]] = field(default_factory=list)
     known_jobs: list[KnownJob[Named]] = field(default_factory=list)
     gaps: list[ClockGap[Named]] = field(default_factory=list)
@@ -57,6 +58,9 @@ class MemoryEstate:
 
     def files(self) -> dict[Named, Named]:
         return self.file_of
+
+    def likely_files(self) -> dict[Named, Named]:
+        return self.likely_file_of
 
     def external(self) -> list[tuple[Named, str]]:
         return self.unmet

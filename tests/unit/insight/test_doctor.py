@@ -140,7 +140,10 @@ def test_files_that_dbt_calls_tables_are_joined_by_sql_or_a_rule() -> None:
     estate.file_of = {table: file}
     (pair,) = pairs(estate).values()
     assert (pair.rule, pair.alias.node, pair.score >= DEFAULT_SCORE) == ("file", table, True)
-    estate.file_of = {}
+    estate.file_of, estate.likely_file_of = {}, {table: file}
+    (pair,) = pairs(estate).values()
+    assert (pair.rule, pair.alias.node, pair.score) == ("file", table, 0.875)
+    estate.likely_file_of = {}
     read = {"namespace": "duckdb:///data/shop.duckdb", "name": r"shop\.main\.(.*)",
             "toNamespace": "s3://lake", "toName": r"raw/\1.parquet"}  # fmt: skip
     (pair,) = pairs(estate, {"read": [read]}).values()

@@ -144,6 +144,10 @@ class StoredEstate:
         """The files that dbt's tables stand for, by the SQL of its jobs."""
         return self._external.files
 
+    def likely_files(self) -> dict[Node, DatasetName]:
+        """The same where only the job's other tables and files say so."""
+        return self._external.likely
+
     def external(self) -> list[tuple[Node, str]]:
         """Where nothing says which file one of dbt's tables stands for."""
         return self._external.unknown

@@ -7,16 +7,17 @@ it is external, and nothing says where.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.lineage.graph import NodeKind
 from headwater.lineage.naming import NamingError, from_uri
 from headwater.lineage.openlineage import facets as known
 from headwater.server.store.database import within
-from headwater.server.store.entities import INPUT, unslot
+from headwater.server.store.entities import INPUT, OUTPUT, unslot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
     from headwater.lineage.naming import DatasetName
     from headwater.server.store.entities import Node, RunState
@@ -26,6 +27,10 @@ __all__ = ["ExternalFiles", "external_files"]
 
 JOB, DATASET = NodeKind.JOB.value, NodeKind.DATASET.value
 _ADDRESS = re.compile(r"(?:[a-z][\w+.\-]*://|/)[^']+", re.IGNORECASE)
+# A comment, a literal, a name in quotes, a plain one, or anything else.
+_TOKEN = re.compile(
+    r"--[^\n]*|/\*.*?(?:\*/|\Z)|('[^']*(?:'|\Z))|\"([^\"]*)(?:\"|\Z)|(\w+)|(\S)", re.DOTALL
+)
 _FILE = re.compile(rf"(?:\b(?:from|join)\s|[(\[,])\s*'({_ADDRESS.pattern})'", re.IGNORECASE)
 
 
@@ -33,6 +38,8 @@ class ExternalFiles(NamedTuple):
     """The file of each table as far as it is known, and what is said where it is not."""
 
     files: dict[Node, DatasetName]
+    likely: dict[Node, DatasetName]
+    """Of the only table of a job that is left, the only file that is left."""
     unknown: list[tuple[Node, str]]
 
 
@@ -44,7 +51,7 @@ def external_files(view: View, runs: Iterable[tuple[int, RunState]]) -> External
     )
     tables = {row[0] for row in view.all(sql)}
     if not tables:
-        return ExternalFiles({}, [])
+        return ExternalFiles({}, {}, [])
     asked = {
         job: (run, facet)
         for job, run in runs
@@ -52,19 +59,22 @@ def external_files(view: View, runs: Iterable[tuple[int, RunState]]) -> External
     }
     bodies = view.bodies(facet for _, facet in asked.values())
     found: dict[Node, DatasetName] = {}
-    unknown = _models(view, tables)
+    likely: dict[Node, DatasetName] = {}
+    unknown, written = _models(view, tables), _written(view, tables)
     for job, (run, facet) in asked.items():
         told = known.read(bodies.get(facet, b"{}"), known.SqlFacet)
         if told is None or told.dialect != "duckdb":
             continue
         files = _named(told.query)
-        matched, others = _match(_tables(view, run, told.query), files)
+        matched, left, files = _match(_tables(view, run, told.query, written), files)
         found |= matched
-        if others and (files := files - set(matched.values())):
+        if len(left) == len(files) == 1:
+            likely |= dict(zip(left, files, strict=True))
+        elif left and files:
             places = ", ".join(sorted(f"{file.namespace} {file.name}" for file in files))
             text = f"its SQL reads {places}, and nothing says which of its tables stands for which file"
             unknown.append(((JOB, job), text))
-    return ExternalFiles(found, unknown)
+    return ExternalFiles(found, likely, unknown)
 
 
 def _named(query: str) -> set[DatasetName]:
@@ -82,16 +92,59 @@ def _file(address: str) -> DatasetName | None:
     return file._replace(name=fixed.rpartition("/")[0]) if pattern else file
 
 
-def _tables(view: View, run: RunState, query: str) -> dict[Node, str]:
-    """Names of the tables of DuckDB files that a run reports to read and that its statement does not name."""
+def _written(view: View, tables: Iterable[int]) -> set[int]:
+    """The datasets that some job has ever written: they are tables, and no files elsewhere."""
+    sql = (
+        "SELECT d.root FROM dataset d JOIN edge e ON e.dataset = d.id"
+        " WHERE e.direction = ? AND d.root IN ({in})"
+    )
+    return {row[0] for row in within(view.connection, sql, tables, (OUTPUT,))}
+
+
+def _tables(view: View, run: RunState, query: str, written: Container[int]) -> dict[Node, str]:
+    """Names of what a run reports to read as tables of DuckDB files, and that must be something else.
+
+    Nobody writes such a table, and the statement does not name it.
+    """
     numbers = _inputs(run)
     roots = view.roots(numbers)
     shown = view.datasets({roots.get(number, number) for number in numbers})
-    return {
+    suspects = {
         (DATASET, number): one.name
         for number, one in shown.items()
-        if one.space.startswith("duckdb:") and f'"{one.name.rpartition(".")[2]}"' not in query
+        if one.space.startswith("duckdb:") and number not in written
     }
+    words = _words(query) if suspects else []
+    return {
+        node: name
+        for node, name in suspects.items()
+        if _ADDRESS.match(name) or not _reads(words, name)
+    }
+
+
+def _words(query: str) -> list[str]:
+    """The words and signs of a statement, names in lower case and without their quotes."""
+    found = (
+        literal or (quoted or plain or sign).lower()
+        for literal, quoted, plain, sign in _TOKEN.findall(query)
+    )
+    return ["", *filter(None, found), "", ""]
+
+
+def _reads(words: list[str], table: str) -> bool:
+    """Whether a statement names a table: with its schema, or alone where it does not give that name itself."""
+    *_, schema, name = ("", *table.lower().split("."))
+    places = [place for place, word in enumerate(words) if word == name]
+    alone = [place for place in places if words[place - 1] != "."]
+    given = any(
+        words[place - 1] in ("as", ")")
+        or words[place - 1].startswith("'")
+        or words[place + 1 : place + 3] == ["as", "("]
+        for place in alone
+    )
+    return (bool(alone) and not given) or any(
+        words[place - 2] == schema for place in places if words[place - 1] == "."
+    )
 
 
 def _inputs(run: RunState) -> set[int]:
@@ -100,30 +153,30 @@ def _inputs(run: RunState) -> set[int]:
 
 def _match(
     tables: dict[Node, str], files: set[DatasetName]
-) -> tuple[dict[Node, DatasetName], dict[Node, str]]:
-    """The file of each table: that of its name, or the only one for the only table; and what is left.
+) -> tuple[dict[Node, DatasetName], list[Node], set[DatasetName]]:
+    """The file of each table, if one alone has its name; and the tables and files that are left.
 
     As the origin of a column dbt names the file itself, by its address, as if it were a table too.
     """
     stems: dict[str, list[DatasetName]] = {}
     for file in files:
         stems.setdefault(file.name.rpartition("/")[2].partition(".")[0].lower(), []).append(file)
+    named = {table: name.rpartition(".")[2].lower() for table, name in tables.items()}
+    alike = Counter(named.values())
     found: dict[Node, DatasetName] = {}
-    left: dict[Node, str] = {}
+    left: list[Node] = []
     taken: set[DatasetName] = set()
     for table, name in tables.items():
-        fitting = stems.get(name.rpartition(".")[2].lower(), [])
+        fitting = stems.get(named[table], [])
         address = _file(name) if _ADDRESS.match(name) else None
         if address is not None:
             found[table] = address
-        elif len(fitting) == 1:
+        elif len(fitting) == alike[named[table]] == 1:
             found[table] = fitting[0]
             taken.add(fitting[0])
         else:
-            left[table] = name
-    if len(left) == len(files - taken) == 1:
-        return found | {next(iter(left)): next(iter(files - taken))}, {}
-    return found, left
+            left.append(table)
+    return found, left, files - taken
 
 
 def _models(view: View, tables: set[int]) -> list[tuple[Node, str]]:
