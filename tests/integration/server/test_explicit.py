@@ -105,6 +105,47 @@ def test_a_dataset_that_only_column_lineage_names_is_an_input(store: Store) -> N
     }
 
 
+HIVE = "hive://metastore"
+
+
+@pytest.mark.parametrize("said_before", [False, True])
+@pytest.mark.parametrize("explicit", [False, True])
+def test_a_dataset_that_is_listed_is_no_further_input_by_another_name(
+    store: Store, said_before: bool, explicit: bool
+) -> None:
+    """Column lineage calls an output, an input and a third dataset by names that are symlinks of theirs."""
+    links = {
+        name: facet(identifiers=[{"namespace": HIVE, "name": f"db.{name}", "type": "TABLE"}])
+        for name in ("read", "written", "other")
+    }
+    told = event("COMPLETE", 0, run=9, job="told",
+                 outputs=[dataset(name, symlinks=link) for name, link in links.items()])  # fmt: skip
+    sources = [{"namespace": HIVE, "name": f"db.{name}", "field": "f"} for name in links]
+    sources.append({"namespace": LAKE, "name": "other", "field": "f"})
+    lineage: dict[str, Any] = {"columnLineage": facet(fields={"f": {"inputFields": sources}})}
+    if explicit:
+        sources = [{**one, "type": "DATASET"} for one in sources]
+        lineage = {"lineage": facet(inputs=[], fields={"f": {"inputs": sources}})}
+    symlinks = {} if said_before else links
+    made = event(
+        "COMPLETE", 5, inputs=[dataset("read", **_symlinks(symlinks, "read"))],
+        outputs=[dataset("written", **lineage, **_symlinks(symlinks, "written"))],
+    )  # fmt: skip
+    send(store, *([told] if said_before else []), made)
+    job = view(store).job("jobs", "load")
+    assert job is not None
+    datasets = view(store).datasets(at // 2 for at in job.state.open if at % 2 == 0)
+    names = sorted((one.space, one.name) for one in datasets.values())
+    # Each dataset once: by the name that stands first, or by the one that is listed.
+    third = [(HIVE, "db.other")] if said_before else [(HIVE, "db.other"), (LAKE, "other")]
+    itself = [(HIVE, "db.written")] if explicit else []
+    assert names == sorted([*third, *itself, (LAKE, "read")])
+
+
+def _symlinks(links: dict[str, Any], name: str) -> dict[str, Any]:
+    return {"symlinks": links[name]} if name in links else {}
+
+
 def test_an_output_said_to_come_from_nothing_has_no_inputs(store: Store) -> None:
     said = facet(entries=[entry("x"), entry("y", source("a"))])
     send(store, event("START", 0, inputs=["a"], outputs=["x"], job_facets={"lineage": said}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -32,6 +33,8 @@ from headwater.server.store.write.schemas import SchemaProjection
 from headwater.server.store.write.task_jobs import PART_OF, TaskJobs
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from headwater.lineage.lifecycle import State
     from headwater.server.store.entities import Dataset
     from headwater.server.store.write.incoming.prepared import PreparedEvent
@@ -270,9 +273,10 @@ class Projection:
         streaming = item.job is not None and item.job.streaming
         of_batch = not streaming and not run.state.static
         stated = item.job.stated if item.job is not None else {}
-        datasets = item.datasets
-        if stated or any([part.columns for _, part in datasets]):  # noqa: C419
-            datasets = [*datasets, *self._unlisted(item, stated)]
+        datasets: Iterable[tuple[int, EventPart]] = item.datasets
+        if stated or any([part.columns for _, part in item.datasets]):  # noqa: C419
+            # Asked only after the listed ones were taken in, with the symlinks that they declare.
+            datasets = chain(datasets, self._unlisted(item, stated))
         for direction, part in datasets:
             column_facet = stated.get(part.key) if direction == OUTPUT else None
             dataset = self.datasets.apply(part, direction, time, job, column_facet)
@@ -310,30 +314,42 @@ class Projection:
             return dataset.version
         return self.datasets.version(dataset, run, time)
 
-    def _unlisted(self, item: PreparedEvent, stated: dict[Key, int]) -> list[tuple[int, EventPart]]:
+    def _unlisted(
+        self, item: PreparedEvent, stated: dict[Key, int]
+    ) -> Iterator[tuple[int, EventPart]]:
         """Datasets that only column lineage names, as further inputs and outputs.
 
         That a column comes from the dataset that is written does not make it an input, unless an
-        explicit `lineage` facet says so.
+        explicit `lineage` facet says so. Nor does another name of a dataset that is listed.
         """
         session = self.session
         inputs = {part.key for side, part in item.datasets if side == INPUT}
-        named: set[Key] = set().union(*map(session.sources_of, set(stated.values())))
+        outputs = {part.key for side, part in item.datasets if side == OUTPUT}
+        explicit: set[Key] = set().union(*map(session.sources_of, set(stated.values())))
+        named: set[Key] = set()
         for side, part in item.datasets:
             if part.columns and side == OUTPUT:
                 sources = session.sources_of(part.columns)
                 if not sources <= inputs:
-                    written = (
-                        () if part.explicit else (o.key for w, o in item.datasets if w == OUTPUT)
-                    )
-                    named |= sources.difference(written)
-        if not stated and named <= inputs:
-            return []
-        outputs = {part.key for side, part in item.datasets if side == OUTPUT}
-        found = [(INPUT, key) for key in sorted(named - inputs)]
-        found += [(OUTPUT, key) for key in sorted(stated.keys() - outputs)]
-        session.load_datasets([key for _, key in found])
-        return [(side, EventPart("", key, [], [], numbers=[])) for side, key in found]
+                    (explicit if part.explicit else named).update(sources)
+        explicit -= inputs
+        named -= inputs | outputs
+        fresh = sorted(explicit | named)
+        beside = sorted(stated.keys() - outputs)
+        if not fresh and not beside:
+            return
+        session.load_datasets([*fresh, *beside])
+        written = {session.datasets[key].root for key in outputs}
+        read = {session.datasets[key].root for key in inputs}
+        for key in fresh:
+            root = session.root_of(key)
+            if root in read or (root in written and key not in explicit):
+                continue
+            if root is not None:
+                read.add(root)
+            yield INPUT, EventPart("", key, [], [], numbers=[])
+        for key in beside:
+            yield OUTPUT, EventPart("", key, [], [], numbers=[])
 
     def _job_facets(self, job: Job, run: Run | None, part: EventPart, time: int) -> None:
         session = self.session

@@ -424,6 +424,13 @@ class WriteSession:
                 self.aliases[key] = target
         return self.aliases.get(key)
 
+    def root_of(self, key: Key) -> int | None:
+        """The dataset that a loaded name stands for; None where it is new."""
+        found = self.datasets.get(key)
+        if found is None and (target := self.aliases.get(key)) is not None:
+            found = next(iter(self.datasets_of([target])), None)
+        return found.root if found is not None else None
+
     def runs_of(self, job: Job, low: int) -> list[Run]:
         """The runs whose edges may reach beyond `low`, as they stand in this commit."""
         found: dict[int, Run] = {}
