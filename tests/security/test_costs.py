@@ -27,7 +27,7 @@ from tests.integration.server.making import columns, dataset, event, facet, sche
 from tests.security.attacks import MB, Cost
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from headwater.server.store import Store
     from tests.integration.server.conftest import Client, Process
@@ -285,6 +285,50 @@ def test_limits_name_themselves() -> None:
         for raw in (sent, compact):
             with pytest.raises(EventError, match=said):
                 EventReader(limits).prepare(raw)
+
+
+def test_the_datasets_that_all_facets_of_an_event_name_are_counted_together() -> None:
+    """An event of 40,000 that only column lineage names took the writer seconds, each time it came."""
+    limits = Limits(datasets=4)
+
+    def made(*outputs: Sequence[str], inputs: Sequence[str] = (), linked: int = 0) -> bytes:
+        names = [
+            {"namespace": "hive://m", "name": f"db.{n}", "type": "TABLE"} for n in range(linked)
+        ]
+        written = [
+            dataset(
+                f"o{number}",
+                columnLineage=columns(**{f"c{name}": (name, "c") for name in sources}),
+                symlinks=facet(identifiers=names),
+            )
+            for number, sources in enumerate(outputs)
+        ]
+        return json.dumps(event("START", 0, inputs=inputs, outputs=written)).encode()
+
+    def refused(raw: bytes) -> bool:
+        found: set[str] = set()
+        compact = json.dumps(json.loads(raw), separators=(",", ":")).encode()
+        odd = raw.replace(b'"columnLineage"', b'"column\\u004cineage"').replace(
+            b"s3:", b"s3\\u003a"
+        )
+        for text in (raw, compact, odd):
+            for reader in (EventReader(limits), (warm := EventReader(limits)), warm):
+                try:
+                    reader.prepare(text)
+                    found.add("")
+                except EventError as error:
+                    found.add(error.problems[0].problem.partition(" datasets ")[2])
+        (said,) = found
+        assert said in ("", "beside its inputs and outputs, more than the limit of 4")
+        return bool(said)
+
+    assert not refused(made("abcd"))
+    assert refused(made("abcde"))
+    assert not refused(made("abcd", "abcd", "bcda"))
+    assert refused(made("abc", "cde"))
+    assert not refused(made("abcd", "efg", inputs="efgh"))
+    assert refused(made("ab", "cde", inputs="xy"))
+    assert refused(made("abc", linked=2))
 
 
 def test_large_facets_are_not_kept_in_memory() -> None:

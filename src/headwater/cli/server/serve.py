@@ -71,7 +71,7 @@ def server(
         int, typer.Option(min=1, help="The most JSON values in one event.")
     ] = 250_000,
     event_datasets: Annotated[
-        int, typer.Option(min=1, help="The most datasets that one event names.")
+        int, typer.Option(min=1, help="The most inputs, outputs, or other datasets of one event.")
     ] = 5_000,
     header_limit: Annotated[
         int, typer.Option(min=1_024, help="The largest address with headers, in bytes.")

@@ -49,7 +49,7 @@ class Limits(msgspec.Struct, frozen=True):
     """Values of all objects and arrays together. Decoded they take some 100 bytes each, however
     few of them there are in what was sent."""
     datasets: int = 5_000
-    """Inputs, outputs, or the distinct datasets that one facet names. A new one takes the writer
+    """Inputs, outputs, or the further datasets that facets of an event name. A new one takes the writer
     some 50 µs, so an event of as many keeps it for a quarter of a second."""
     name: int = 1_024
     """Bytes of UTF-8 of a namespace or a name. Two of them fit into one key of an index in

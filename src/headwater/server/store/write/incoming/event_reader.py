@@ -18,6 +18,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from headwater.lineage import secrets
 from headwater.lineage.moments import MICROSECOND
+from headwater.lineage.openlineage.checks import refuse
 from headwater.lineage.openlineage.events import (
     FACET_MEMBERS,
     EventError,
@@ -38,7 +39,7 @@ from headwater.server.store.write.incoming.facet_reader import (
     decode_members,
     once,
 )
-from headwater.server.store.write.incoming.name_limits import too_long
+from headwater.server.store.write.incoming.name_limits import further_datasets, too_long
 from headwater.server.store.write.incoming.prepared import (
     NEITHER,
     EventPart,
@@ -48,7 +49,7 @@ from headwater.server.store.write.incoming.prepared import (
 )
 
 if TYPE_CHECKING:
-    from headwater.lineage.openlineage.events import Event
+    from headwater.lineage.openlineage.events import Event, Facets
 
 __all__ = ["EventReader"]
 
@@ -56,6 +57,9 @@ FACET_BYTES = 32 * 1024 * 1024
 """Bytes of facets after which the cache is emptied: a few could be as large as many."""
 Sent = dict[str, Raw]
 Held = list[tuple[str, Facet]]
+_List = tuple[list[tuple[int, EventPart]], list[str], bool, int]
+"""A list of inputs or outputs: its parts, their hashes, whether a credential may be in them, and how
+many datasets their facets name."""
 
 
 class _Named(msgspec.Struct, forbid_unknown_fields=True):
@@ -99,6 +103,7 @@ _OTHERWISE = (NotCompactError, msgspec.DecodeError)
 _PATHS = {"run": b"r", "job": b"j", "dataset": b"d", "inputs": b"i", "outputs": b"o"}
 """What else a part is known by: a facet of an input is none of an output."""
 _uuid = msgspec.json.Decoder(UUID).decode
+_plain = msgspec.json.Decoder().decode
 _time = msgspec.json.Decoder(datetime).decode
 _SEPARATOR, _DATE_END = ord("T"), len('"2026-01-01')
 _type = msgspec.json.Decoder(EventType).decode
@@ -119,7 +124,7 @@ class EventReader:
         self._names: dict[str, bool] = {}
         """Names, of facets too, and whether a credential is in them."""
         self._odd_name = self._names.get
-        self._lists: dict[bytes, tuple[list[tuple[int, EventPart]], list[str], bool]] = {}
+        self._lists: dict[bytes, _List] = {}
         self._skew = limits.skew // MICROSECOND
 
     def trim(self, limit: int = 12_000) -> None:
@@ -139,6 +144,14 @@ class EventReader:
     def prepare(self, raw: bytes, *, now: datetime | None = None) -> PreparedEvent:
         """Read one event; raises EventError, with every problem found, when it must be refused."""
         check_values(raw, self.limits)
+        found, limit = self._prepare(raw, now), self.limits.datasets
+        # Most events name few, and of most of the others each facet names the same.
+        if found.names > limit and (count := further_datasets(_plain(found.raw))) > limit:
+            text = f"names {count} datasets beside its inputs and outputs"
+            refuse("event", f"{text}, more than the limit of {limit}")
+        return found
+
+    def _prepare(self, raw: bytes, now: datetime | None) -> PreparedEvent:
         for read_compact in (self._usual, self._compact):
             try:
                 found = read_compact(raw, now)
@@ -178,8 +191,12 @@ class EventReader:
         if event_type is None or size != len(raw):
             raise NotCompactError
         time = self._moment(sent.eventTime, now)
-        inputs, input_hashes, odd_input = self._list(sent.inputs, "inputs", INPUT, True)
-        outputs, output_hashes, odd_output = self._list(sent.outputs, "outputs", OUTPUT, True)
+        inputs, input_hashes, odd_input, input_names = self._list(
+            sent.inputs, "inputs", INPUT, True
+        )
+        outputs, output_hashes, odd_output, output_names = self._list(
+            sent.outputs, "outputs", OUTPUT, True
+        )
         run, job = self.part(sent.run, "run", True), self.part(sent.job, "job", True)
         producer, odd_producer = self._facets.text("producer", sent.producer)
         url, odd_url = self._facets.text("schemaURL", sent.schemaURL)
@@ -192,7 +209,8 @@ class EventReader:
         tainted = run.tainted or job.tainted or odd_input or odd_output or odd_producer or odd_url
         datasets = [*inputs, *outputs]
         return PreparedEvent(
-            _RUN_KIND, event_type, time, raw, digest, run, job, datasets, tainted
+            _RUN_KIND, event_type, time, raw, digest, run, job, datasets, tainted,
+            names=input_names + output_names + run.names + job.names,
         )  # fmt: skip
 
     def _compact(self, raw: bytes, now: datetime | None) -> PreparedEvent:
@@ -207,22 +225,27 @@ class EventReader:
         datasets: list[tuple[int, EventPart]] = []
         run = job = None
         tainted = odd = False
+        names = 0
         for key, value in members.items():
             if len(value) == 4 and value == NULL:
                 continue
             if key == "inputs" or key == "outputs":  # noqa: PLR1714
                 direction = INPUT if key == "inputs" else OUTPUT
-                sides, whole[key], odd = self._list(value, key, direction, compact)
+                sides, whole[key], odd, some = self._list(value, key, direction, compact)
                 datasets += sides
+                names += some
             elif key == "run":
                 run = self.part(value, key, compact)
                 whole[key], odd = run.hash, run.tainted
+                names += run.names
             elif key == "job":
                 job = self.part(value, key, compact)
                 whole[key], odd = job.hash, job.tainted
+                names += job.names
             elif key == "dataset":
                 part = self.part(value, key, compact)
                 whole[key], odd = part.hash, part.tainted
+                names += part.names
                 datasets.append((NEITHER, part))
             elif key == "eventType" or key == "eventTime":  # noqa: PLR1714
                 whole[key] = value
@@ -239,7 +262,9 @@ class EventReader:
         sent = bytes(whole.get("eventType", b'"OTHER"'))
         event_type = _TYPES.get(sent) or _type(sent)
         digest = sha256(_encode(whole)).digest()
-        return PreparedEvent(kind, event_type, time, raw, digest, run, job, datasets, tainted)
+        return PreparedEvent(
+            kind, event_type, time, raw, digest, run, job, datasets, tainted, names=names
+        )
 
     def _moment(self, raw: msgspec.Raw, now: datetime | None) -> int:
         time = _time(raw)
@@ -254,9 +279,7 @@ class EventReader:
             raise NotCompactError
         return found
 
-    def _list(
-        self, raw: msgspec.Raw, path: str, direction: int, compact: bool
-    ) -> tuple[list[tuple[int, EventPart]], list[str], bool]:
+    def _list(self, raw: msgspec.Raw, path: str, direction: int, compact: bool) -> _List:
         digest = sha256(raw).digest() + (b"i" if direction == INPUT else b"o")
         found = self._lists.get(digest)
         if found is None:
@@ -264,34 +287,35 @@ class EventReader:
             if len(parts) > self.limits.datasets:
                 raise NotCompactError
             sides = [(direction, part) for part in parts]
-            found = sides, [part.hash for part in parts], any(part.tainted for part in parts)
+            tainted, names = any(part.tainted for part in parts), sum(part.names for part in parts)
+            if names > self.limits.datasets:  # each may name the same
+                names = further_datasets({path: _plain(raw)})
+            found = sides, [part.hash for part in parts], tainted, names
             self._lists[digest] = found
         return found
 
     def _whole(self, event: Event) -> PreparedEvent:
         """An event that only the lenient reader understands."""
         datasets = [
-            (side, EventPart("", safe(d.namespace, d.name), self._facets.given(d.facets, f"{path}[{i}].facets"), []))
+            (side, self._given(safe(d.namespace, d.name), d.facets, f"{path}[{i}]"))
             for side, path, items in ((INPUT, "inputs", event.inputs), (OUTPUT, "outputs", event.outputs))
             for i, d in enumerate(items)
         ]  # fmt: skip
         run, job, dataset = event.run, event.job, event.dataset
         if dataset is not None:
-            facets = self._facets.given(dataset.facets, "dataset.facets")
-            datasets.append(
-                (NEITHER, EventPart("", safe(dataset.namespace, dataset.name), facets, []))
-            )
+            key = safe(dataset.namespace, dataset.name)
+            datasets.append((NEITHER, self._given(key, dataset.facets, "dataset")))
+        of_run = self._given(run.runId.bytes, run.facets, "run") if run else None
+        of_job = self._given(safe(job.namespace, job.name), job.facets, "job") if job else None
+        parts = [part for part in (of_run, of_job) if part] + [part for _, part in datasets]
         return PreparedEvent(
-            event.kind,
-            event.type,
-            event.time,
-            event.raw,
-            event.hash,
-            EventPart("", run.runId.bytes, self._facets.given(run.facets, "run.facets"), []) if run else None,
-            EventPart("", safe(job.namespace, job.name), self._facets.given(job.facets, "job.facets"), []) if job else None,
-            datasets,
-            secrets.holds_secret(event.raw),
+            event.kind, event.type, event.time, event.raw, event.hash, of_run, of_job, datasets,
+            secrets.holds_secret(event.raw), names=sum(part.names for part in parts),
         )  # fmt: skip
+
+    def _given(self, key: Any, sent: Facets | None, path: str) -> EventPart:
+        facets = self._facets.given(sent, f"{path}.facets")
+        return EventPart("", key, facets, [], names=_count(facets, []))
 
     def part(self, raw: Raw, path: str, compact: bool) -> EventPart:
         """The run, job or dataset in `raw`; `path` is its place in the event."""
@@ -353,7 +377,9 @@ class EventReader:
             length, odd = self._take(whole, "outputFacets", named.outputFacets, held)
             size += length
             tainted = tainted or odd
-        return EventPart(part_hash(_encode(whole)), safe(space, own), facets, io, tainted), size
+        names = _count(facets, io)
+        part = EventPart(part_hash(_encode(whole)), safe(space, own), facets, io, tainted, names)
+        return part, size
 
     def _one_run(self, run: _Run) -> tuple[EventPart, int]:
         whole: dict[str, Any] = {"runId": run.runId}
@@ -363,7 +389,8 @@ class EventReader:
             length, tainted = self._take(whole, "facets", run.facets, facets)
             size += length
         known_as = msgspec.convert(run.runId, UUID).bytes
-        return EventPart(part_hash(_encode(whole)), known_as, facets, [], tainted), size
+        names = _count(facets, [])
+        return EventPart(part_hash(_encode(whole)), known_as, facets, [], tainted, names), size
 
     def _take(self, whole: dict[str, Any], key: str, sent: Sent, held: Held) -> tuple[int, bool]:
         """Hold the facets of one member; how long the member is, and whether one holds a secret."""
@@ -423,7 +450,8 @@ class EventReader:
                 whole[key], odd = self._facets.text(key, value)
                 tainted = tainted or odd
         known_as = _uuid(members["runId"]).bytes if path == "run" else self._key(whole)
-        return EventPart(part_hash(_encode(whole)), known_as, facets, side, tainted)
+        names = _count(facets, side)
+        return EventPart(part_hash(_encode(whole)), known_as, facets, side, tainted, names)
 
     def _key(self, whole: dict[str, Any]) -> tuple[str, str]:
         """The namespace and name of a job or dataset."""
@@ -432,3 +460,8 @@ class EventReader:
             if type(text) is not str or not text or too_long(text, self.limits.name):
                 raise NotCompactError
         return safe(space, own)
+
+
+def _count(facets: Held, io: Held) -> int:
+    """How many datasets some facets name, the same in two of them counted twice."""
+    return sum([facet.names for _, facet in facets]) + sum([facet.names for _, facet in io])

@@ -24,6 +24,7 @@ from headwater.lineage.openlineage.events import (
 )
 from headwater.server.store.write.incoming.name_limits import (
     NAMING_FACETS,
+    named_datasets,
     too_long,
     unfit_in_facet,
 )
@@ -90,8 +91,6 @@ class FacetReader:
             unfit = unfit_in_facet(name, canonical(value), value, self.limits.name)
             if unfit is not None:
                 raise EventError([EventProblem(f"{path}.{unfit.field}", unfit.problem)])
-            if many := self._too_many(name, text):
-                raise EventError([EventProblem(f"{path}.{name}", many)])
             found.append((name, self.facet(name, raw)))
         return [pair for pair in found if pair[1].body != NULL]
 
@@ -111,8 +110,6 @@ class FacetReader:
                 sources = _sources(value) if value is not None else None
             elif known.problems(name, raw):
                 raise NotCompactError
-            if self._too_many(name, text):
-                raise NotCompactError
             check_size(text, value, self.limits)
             body = canonical(value)
             if unfit_in_facet(name, body, value, self.limits.name):
@@ -123,28 +120,11 @@ class FacetReader:
             deleted = value is not None and value.get("_deleted") is True
             odd = secrets.holds_secret(text)
             facet = Facet(found.digest(), found.hexdigest(), body, deleted, odd, sources=sources)
+            if name in NAMING_FACETS:
+                facet.names = len(named_datasets(value)) if sources is None else len(sources)
             self._facets[key] = facet
             self.size += len(body)
         return facet
-
-    def _too_many(self, name: str, text: bytes) -> str | None:
-        """What is wrong with a facet that names more datasets than an event may."""
-        limit = self.limits.datasets
-        if len(text) <= limit or name not in NAMING_FACETS:
-            return None
-        if text.count(b'"namespace"') <= limit:
-            return None
-        named: set[tuple[Any, Any]] = set()
-        stack = [_plain(text)]
-        while stack:
-            item = stack.pop()
-            if isinstance(item, dict):
-                named.add((item.get("namespace"), item.get("name")))
-                stack += item.values()
-            elif isinstance(item, list):
-                stack += item
-        count = len(named)
-        return f"{count} datasets, more than the limit of {limit}" if count > limit else None
 
     def _other(self, key: str, text: bytes) -> Any:
         decoded = _plain(text)

@@ -1,4 +1,4 @@
-"""Which names can be stored: those that fit into a key of PostgreSQL's indexes, on both stores.
+"""Which names can be stored: those that fit into a key of PostgreSQL's indexes, on both stores, and so many.
 
 Events are held to it before anything is written, so that one name that is too long is refused by
 its field (422) and neither fails a commit that other events share nor is sent again for ever.
@@ -8,12 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headwater.lineage.openlineage.events import EventError, EventProblem
+from headwater.lineage.openlineage.events import FACET_MEMBERS, EventError, EventProblem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["NAMING_FACETS", "check_command", "too_long", "unfit_in_facet"]
+__all__ = [
+    "NAMING_FACETS",
+    "check_command",
+    "further_datasets",
+    "named_datasets",
+    "too_long",
+    "unfit_in_facet",
+]
 
 _INDEXED = ("namespace", "name", "clusterId")
 NAMING_FACETS = {
@@ -80,6 +87,34 @@ def _names(value: Any, path: str) -> Iterator[tuple[str, str]]:
                     stack.append((f"{path}.{key}", child))
         elif isinstance(item, list):
             stack += [(f"{path}[{i}]", child) for i, child in enumerate(item)]
+
+
+def named_datasets(value: Any) -> set[tuple[str, str]]:
+    """The datasets that a facet names, wherever in it."""
+    found = set()
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, dict):
+            space, name = item.get("namespace"), item.get("name")
+            if isinstance(space, str) and isinstance(name, str):
+                found.add((space, name))
+            stack += item.values()
+        elif isinstance(item, list):
+            stack += item
+    return found
+
+
+def further_datasets(event: Any) -> int:
+    """How many datasets the facets of an event name that are neither inputs nor outputs."""
+    listed = [*(event.get("inputs") or ()), *(event.get("outputs") or ())]
+    found: set[tuple[str, str]] = set()
+    for part in (event.get("run"), event.get("job"), event.get("dataset"), *listed):
+        for member in FACET_MEMBERS if part else ():
+            facets = part.get(member) or {}
+            for name in NAMING_FACETS & facets.keys():
+                found |= named_datasets(facets[name])
+    return len(found.difference((part["namespace"], part["name"]) for part in listed))
 
 
 def check_command(command: Mapping[str, Any], limit: int) -> None:

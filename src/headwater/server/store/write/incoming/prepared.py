@@ -29,6 +29,8 @@ class Facet(msgspec.Struct, eq=False, gc=False):
     number: int = -1
     sources: set[tuple[str, str]] | None = None
     """The datasets that a `columnLineage` facet names."""
+    names: int = 0
+    """How many datasets it names, if it is one of `NAMING_FACETS`."""
 
 
 class EventPart(msgspec.Struct, eq=False, gc=False):
@@ -39,6 +41,8 @@ class EventPart(msgspec.Struct, eq=False, gc=False):
     facets: list[tuple[str, Facet]]
     io: list[tuple[str, Facet]]
     tainted: bool = False
+    names: int = 0
+    """How many datasets its facets name, the same in two of them counted twice."""
     numbers: list[tuple[str, int]] | None = None
     io_numbers: list[tuple[str, int]] = []
     columns: int | None = None
@@ -77,6 +81,8 @@ class PreparedEvent(msgspec.Struct, eq=False, gc=False):
     """Whether a credential may be in it."""
     assumed: tuple[str, ...] = ()
     """What was assumed of it, a reason for each assumption."""
+    names: int = 0
+    """How many datasets its facets name, the same in two of them counted twice."""
 
 
 class _Produced(msgspec.Struct):
