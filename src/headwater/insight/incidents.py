@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Generic
 
 from headwater.insight.freshness import JobProblem
 from headwater.insight.neighbourhood import is_job
-from headwater.lineage.graph import Direction, Graph, MemoryGraph, N, walk
+from headwater.lineage.graph import Direction, Graph, MemoryGraph, N, Walk, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -79,16 +80,7 @@ def root_causes(
     found = walk(graph, order, Direction.DOWNSTREAM, depth=FAR, limit=limit + len(order))
     pairs = graph.pairs([node for node in found.distance if is_job(node)])
     near = MemoryGraph(found.edges, pairs)
-    calm = {
-        (node, wrong[job][1])
-        for job in order
-        if wrong[job][0].planned
-        for node in downstream(near, [job], limit=limit)[0]
-        if node in wrong
-    }
-    late = {
-        job for job, since in calm if wrong[job][0] is JobProblem.LATE and since <= wrong[job][1]
-    }
+    late = _late_by_plan(near, wrong)
 
     def broken_by(job: N, other: N) -> bool:
         if other not in wrong or wrong[other][0].planned:
@@ -103,18 +95,35 @@ def root_causes(
         problem, since = wrong[job]
         if problem.planned or job in late or job in explained:
             continue
-        behind, cut = downstream(near, [job], limit=limit)
-        jobs = tuple(one for one in behind if broken_by(job, one) and one not in explained)
-        added = jobs
-        while added and pairs:
+        reach: Walk[N] = Walk({job: 0})
+        jobs: list[N] = []
+        added = [job]
+        while added:
             # A job that broke with it leaves all that it writes stale, whatever feeds that.
-            rest, more = downstream(near, [job, *jobs], limit=limit)
-            known = set(behind)
-            rest = tuple(one for one in rest if one not in known)
-            added = tuple(one for one in rest if broken_by(job, one) and one not in explained)
-            behind, jobs, cut = (*behind, *rest), (*jobs, *added), cut or more
+            known = len(reach.distance)
+            most = limit + 1 + len(jobs)
+            walk(near, added, Direction.DOWNSTREAM, depth=FAR, limit=most, found=reach)
+            rest = [*islice(reversed(reach.distance), len(reach.distance) - known)][::-1]
+            added = [one for one in rest if broken_by(job, one) and one not in explained]
+            jobs += added
+        behind = tuple(reach.distance)[1:]
         explained.update(jobs)
         datasets = tuple(one for one in behind if not is_job(one) and one not in taken)
         taken.update(datasets)
-        causes.append(RootCause(job, problem, since, jobs, datasets, behind, cut or found.cut))
+        cut = reach.cut or found.cut
+        causes.append(RootCause(job, problem, since, tuple(jobs), datasets, behind, cut))
     return causes
+
+
+def _late_by_plan(graph: MemoryGraph[N], wrong: Mapping[N, tuple[JobProblem, int]]) -> set[N]:
+    """The jobs that are late behind one that somebody had paused or stopped by then."""
+    reach: Walk[N] = Walk({})
+    found: set[N] = set()
+    for job in sorted(wrong, key=lambda job: (wrong[job][1], not wrong[job][0].planned)):
+        problem, _ = wrong[job]
+        if problem.planned:
+            reach.distance.setdefault(job, 0)
+            walk(graph, [job], Direction.DOWNSTREAM, depth=FAR, limit=FAR, found=reach)
+        elif problem is JobProblem.LATE and job in reach.distance:
+            found.add(job)
+    return found

@@ -68,6 +68,8 @@ class Walk(Generic[N]):
     """Whether nodes were left out because there were too many."""
     ahead: list[N] = field(default_factory=list)
     """The nodes at the greatest depth, whose neighbours were not asked for."""
+    passages: _Passages[N] | None = field(default=None, repr=False)
+    """Through which datasets it came to each job; a walk that goes on in it needs that."""
 
     @property
     def edges(self) -> set[Edge[N]]:
@@ -88,6 +90,15 @@ class _Passages(Generic[N]):
         self._pairs: dict[N, Pairs[N] | None] = {}
         self._entries: dict[N, set[Port[N]]] = defaultdict(set)
         self._passed: dict[N, set[Port[N]]] = defaultdict(set)
+
+    def goes_on(self, graph: Graph[N], direction: Direction | None) -> bool:
+        """Whether a walk of this graph in this direction can go on with what is known here."""
+        return graph is self._graph and direction is self._direction
+
+    def open(self, nodes: Iterable[N]) -> None:
+        """Let a walk start at these nodes, however it came to them before."""
+        for node in nodes:
+            self._entries.pop(node, None)
 
     def enter(self, step: Step[N]) -> bool:
         """Note how a node was reached; true if it has to be visited again for that."""
@@ -155,7 +166,8 @@ def walk(
     From a job with known pairs it goes on only to what belongs to the datasets through which it
     came; from one where it starts, to all, unless `entered` has the steps that led there. With
     `counts`, only the nodes it accepts count towards the limit. With `found`, the walk goes on in
-    what an earlier one found: what is known already is not visited again.
+    what an earlier one found: what is known already is not visited again, unless it leads further from
+    one of the nodes where it starts now.
     """
     nodes = list(start)
     if found is None:
@@ -169,7 +181,10 @@ def walk(
                 return wide
             graph = MemoryGraph(wide.edges, pairs)
         found = Walk(dict.fromkeys(nodes, 0))
-    passages = _Passages(graph, direction)
+    passages = found.passages
+    if passages is None or not passages.goes_on(graph, direction):
+        passages = found.passages = _Passages(graph, direction)
+    passages.open(nodes)
     for step in entered:
         passages.enter(step)
     _spread(passages, nodes, depth, limit, counts, found)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,8 @@ from headwater.lineage.graph import MemoryGraph
 from headwater.lineage.lifecycle import State
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from headwater.lineage.graph import Pairs
 
 Node = tuple[str, str]
@@ -79,6 +82,41 @@ def test_what_breaks_before_a_sink_reaches_only_the_table_that_it_feeds() -> Non
     assert both.behind == (bids, job("sink"), table, landing, job("report"), data("daily"))
     paused = {job("bids-source"): (PAUSED, 10), job("report"): (LATE, 20)}
     assert [one.job for one in root_causes(graph, paused)] == [job("report")]
+
+
+@pytest.mark.parametrize("planned", [False, True])
+def test_each_part_of_the_graph_is_walked_once_however_many_jobs_broke_together(
+    planned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Jobs in a row whose pairs lead from one to the next only where it broke too."""
+
+    def asked(number: int) -> int:
+        edges: list[tuple[Node, Node]] = []
+        pairs: dict[Node, Pairs[Node]] = {}
+        wrong: dict[Node, tuple[JobProblem, int]] = {}
+        for n in range(number):
+            one, other = job(f"{n:04}"), data(f"from {n}")
+            side, onward = data(f"side {n}"), data(f"onward {n}")
+            edges += [(data(f"onward {n - 1}"), one), (other, one), (one, side), (one, onward)]
+            if not planned:
+                known = frozenset({data(f"onward {n - 1}")}), frozenset({other})
+                pairs[one] = dict(zip((side, onward), known, strict=True))
+            wrong[one] = (PAUSED if planned else FAILED, 1_000 + n)
+        graph, nodes = MemoryGraph(edges, pairs), 0
+        step = MemoryGraph.next
+
+        def counted(graph: Any, some: Collection[Node], way: Any) -> Any:
+            nonlocal nodes
+            nodes += len(some)
+            return step(graph, some, way)
+
+        monkeypatch.setattr(MemoryGraph, "next", counted)
+        causes = root_causes(graph, wrong)
+        monkeypatch.undo()
+        assert [len(one.jobs) for one in causes] == ([] if planned else [number - 1])
+        return nodes
+
+    assert asked(80) < 2.5 * asked(40)
 
 
 def test_what_breaks_before_it_or_much_later_is_an_incident_of_its_own() -> None:

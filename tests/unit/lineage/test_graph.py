@@ -67,6 +67,21 @@ def test_a_walk_goes_on_in_another_one() -> None:
     assert found.distance == {B: 0, J: 1, A: 2, K: 1, C: 2}
 
 
+def test_a_walk_that_goes_on_finds_what_a_walk_from_all_its_starts_finds() -> None:
+    """It comes to the job through one input at first, then starts there, or comes through the other."""
+    graph = MemoryGraph(
+        [(A, J), (B, J), (J, C), (J, D), (D, K), (K, B)],
+        {J: {C: frozenset({A}), D: frozenset({B})}},
+    )
+    for further in (J, B, K):
+        found = Walk({A: 0})
+        for start in (A, further):
+            found.distance.setdefault(start, 0)
+            walk(graph, [start], Direction.DOWNSTREAM, depth=9, limit=9, found=found)
+        whole = walk(graph, [A, further], Direction.DOWNSTREAM, depth=9, limit=9)
+        assert found.distance.keys() == whole.distance.keys() == {A, B, J, C, D, K}
+
+
 def test_a_cycle_ends() -> None:
     ring = MemoryGraph([(A, J), (J, B), (B, K), (K, A)])
     assert set(downstream(ring, A)) == {A, J, B, K}
