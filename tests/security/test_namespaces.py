@@ -366,6 +366,37 @@ def test_every_answer_that_a_limited_token_gets_counts_what_it_hides(
     assert (whole["hidden"], part["hidden"]) == (0, view_hides(client, token))
 
 
+def test_a_job_that_makes_columns_of_what_is_hidden_reports_columns(
+    limited: tuple[Client, str],
+) -> None:
+    client, token = limited
+    secret = {"namespace": SPACE, "name": f"{MARK}_secret", "field": f"{MARK}_k"}
+    of_secret = facet(fields={"k": {"inputFields": [secret]}})
+    made = dataset("made", schema=schema("k"), columnLineage=of_secret)
+    for run, output in ((20, made), (21, dataset("quiet", schema=schema("k")))):
+        inputs, name = ["raw", hidden("secret")], output["name"]
+        sent = event("COMPLETE", 200, run=run, job=f"makes {name}", inputs=inputs, outputs=[output])
+        posted = {"method": "POST", "content": json.dumps(of("shop", sent))}
+        assert ask(client, ADMIN, "/api/v1/lineage", **posted).is_success
+
+    def unknown(path: str, **params: str) -> tuple[list[str], int]:
+        answer = ask(client, token, path, params=params)
+        assert answer.is_success, answer.text
+        assert MARK not in answer.text
+        found = answer.json()
+        return [one["job"] for one in found["unknown"]], found["hidden"]
+
+    silent = "job:shop:makes quiet"
+    for name, jobs in (("made", []), ("quiet", [silent])):
+        found, count = unknown("/api/v2/trace", node=f"datasetField:s3://lake:{name}:k")
+        assert (found, count) == (jobs, 0 if jobs else 1)
+        why = f"/api/v2/datasets/{quote('s3://lake', safe='')}/{name}/why"
+        assert unknown(why, column="k")[0] == jobs
+    found, _ = unknown("/api/v2/trace", node="datasetField:s3://lake:raw:id", direction="down")
+    assert silent in found
+    assert "job:shop:makes made" not in found
+
+
 def view_hides(client: Client, token: str) -> int:
     """How many jobs and datasets the header says are hidden from a token."""
     header = ask(client, token, "/api/v2/doctor").headers["x-headwater-hidden"]

@@ -20,7 +20,7 @@ from headwater.server.store.entities import (
     to_job,
     to_run,
 )
-from headwater.server.store.read.column_graph import ColumnGraph
+from headwater.server.store.read.column_graph import ColumnGraph, column_edges
 from headwater.server.store.read.deleted import deleted_jobs
 from headwater.server.store.read.graph import RunGraph, StoredGraph
 from headwater.server.store.read.namespace_limit import LimitedConnection
@@ -360,6 +360,16 @@ class View:
         """Facets by number, as canonical JSON."""
         found = self._bodies.get(self.connection, numbers)
         return {number: self._seen(body) for number, body in found.items()}
+
+    def hidden_sources(self, numbers: Iterable[int]) -> dict[int, set[str]]:
+        """The columns that facets of column lineage make of what may not be read."""
+        if (limit := self.limit) is None:
+            return {}
+        found = self._bodies.get(self.connection, numbers)
+        return {
+            number: {e.output for e in column_edges(body) if not limit.allows(e.namespace)}
+            for number, body in found.items()
+        }
 
     def _seen(self, body: bytes) -> bytes:
         """A body without what lies in namespaces that may not be read."""

@@ -117,6 +117,32 @@ class ColumnGraph:
         roots = self.view.roots(row[0] for row in rows)
         return [(roots[row[0]], members[row[1]], row[2]) for row in rows if row[0] in roots]
 
+    def reporting(self, datasets: Collection[int]) -> set[tuple[int, int]]:
+        """Jobs that have at some time reported where a column of one of these comes from, and of which.
+
+        It counts whether the reader may see where.
+        """
+        members = self.members(datasets)
+        sql = (
+            "SELECT DISTINCT coalesce(f.whole, c.job), c.dataset FROM column_link c"
+            " LEFT JOIN fold f ON f.job = c.job WHERE c.dataset IN ({in})"
+        )
+        return {
+            (job, members[dataset]) for job, dataset in within(self.view.connection, sql, members)
+        }
+
+    def partly_hidden(self, columns: Collection[Column]) -> set[int]:
+        """The jobs that report one of these columns to come from a dataset that may not be read."""
+        members = self.members({root for root, _ in columns})
+        held = self.held(members)
+        hidden = self.view.hidden_sources(number for _, _, number in held)
+        return {
+            job
+            for dataset, job, number in held
+            for output in hidden.get(number, ())
+            if (members[dataset], output) in columns or (self._rows and output == WHOLE)
+        }
+
     def carrying(self, datasets: Collection[int]) -> set[tuple[int, int]]:
         """Jobs that have at some time reported a column of one of these datasets as a source, and which."""
         members = self.members(datasets)

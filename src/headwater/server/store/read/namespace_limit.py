@@ -47,7 +47,8 @@ LIMITED = {  # what is true of the rows that may be read
     "run": _OF_JOB,
     "edge": f"{_OF_JOB} AND {_OF_DATASET}",
     "column_map": f"{_OF_DATASET} AND (job = 0 OR {_OF_JOB})",
-    "column_link": f"{{just}}source IN {_DATASETS} AND {_OF_DATASET} AND (job = 0 OR {_OF_JOB})",
+    # That a column comes from a dataset which may not be read is known, and not from which.
+    "column_link": f"{_OF_DATASET} AND (job = 0 OR {_OF_JOB})",
     "dataset_version": _OF_DATASET,
     "claim": _OF_DATASET,  # whoever reported it, the schema is the dataset's
     "schema_end": _OF_DATASET,

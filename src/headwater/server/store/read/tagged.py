@@ -122,10 +122,8 @@ class TaggedColumns(ColumnGraph):
     def _silent(self, jobs: Collection[int]) -> list[tuple[int, int, int]]:
         """Job, input and output, of those of these jobs that report no column of the output."""
         writes = self.view.graph().of_jobs(jobs, OUTPUT)
-        reported = {
-            (job, output) for _, output, job in self.carried({root for _, root, _ in writes})
-        }
-        quiet = {(job, root) for job, root, _ in writes} - reported
+        outputs = {(job, root) for job, root, _ in writes}
+        quiet = outputs - self.reporting({root for _, root in outputs})
         sources = self.view.output_sources().of_jobs({job for job, _ in quiet})
         return sorted(
             (job, origin, output)

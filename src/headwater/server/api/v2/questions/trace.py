@@ -89,7 +89,7 @@ def trace(
         )
         down = direction == "down"
         unknown = columns.silent_beside(view, dataset, downstream=down) if at is None else None
-        shown = {**_columns(view, graph, found, at), "unknown": unknown}
+        shown = {**_columns(view, graph, found, at, downstream=down), "unknown": unknown}
         return {**asked, "columnsKnown": known is True, **shown}
     here = node_of(view, node)
     _check_known(view, here, at)
@@ -128,7 +128,7 @@ def _rows(found: LineageTree[Any], ids: Mapping[Any, str]) -> list[Row]:
 
 
 def _columns(
-    view: View, graph: ColumnGraph, found: LineageTree[Column], at: int | None
+    view: View, graph: ColumnGraph, found: LineageTree[Column], at: int | None, *, downstream: bool
 ) -> dict[str, Any]:
     shown = {row.node for row in found.rows}
     datasets = view.datasets({number for number, _ in shown})
@@ -141,6 +141,9 @@ def _columns(
     named = {job for edge in edges for job in edge["jobs"]}
     carrying = view.jobs({job for _, _, job in graph.carried(list(datasets))}).values()
     jobs = {job.id: job for job in carrying if describe.job_id(job) in named}
+    beside = {("dataset", number) for number in datasets} | {("job", number) for number in jobs}
+    if not downstream:
+        beside |= {("job", number) for number in graph.partly_hidden(shown)}
     described = describe.datasets(view, datasets)
     nodes = [
         {**described[column[0]], "id": one, "kind": "column", "field": column[1]}
@@ -151,9 +154,7 @@ def _columns(
         "rows": _rows(found, ids),
         "nodes": sorted(nodes, key=lambda one: str(one["id"])),
         "edges": edges,
-        "hidden": view.hidden_beside(
-            *(("dataset", number) for number in datasets), *(("job", number) for number in jobs)
-        ),
+        "hidden": view.hidden_beside(*beside),
         "truncated": found.cut,
     }
 
