@@ -501,5 +501,16 @@ def test_an_incident_names_no_hidden_job(store_url: str, tmp_path: Path) -> None
             "people changed its schema and breaks seen, (hidden)",
         }
         assert [one["owners"] for one in found if "(hidden) began" in one["title"]] == [[]]
+        # Members are no more than 20, and the title counts all that break.
+        orders = dataset("orders", schema=schema("id", "price"))
+        made("jobs", 5, job="sell", outputs=[orders])
+        for number in range(10, 33):
+            into = dataset(f"of-{number}", columnLineage=columns(x=("orders", "price")))
+            made(TEAM, number, job=f"{MARK}_{number}", inputs=["orders"], outputs=[into])
+        made("jobs", 6, job="sell", outputs=[dataset("orders", schema=schema("id"))])
+        eventually(lambda: len(listed()["open"]) == 4)
+        titles = {one["title"] for one in ask(client, token, "/api/v2/alerts").json()["open"]}
+        breaks = "orders changed its schema and breaks"
+        assert f"{breaks} (hidden), (hidden), (hidden) and 20 more" in titles
     finally:
         client.close()

@@ -69,6 +69,8 @@ class IncidentBody(msgspec.Struct):
     jobs: int = 0
     datasets: int = 0
     more: bool = False
+    breaks: int = 0
+    """How many jobs the change of a schema breaks; `members` has the first of them."""
 
 
 class Incident(msgspec.Struct):

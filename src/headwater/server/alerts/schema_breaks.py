@@ -150,6 +150,7 @@ def _finding(evaluation: Evaluation, family: list[_Break], at: int) -> Finding:
     names = [one.name for one in evaluation.names(jobs[:NAMES])]
     title = breaking_title(dataset.name, names, len(jobs))
     body = evaluation.body(subject, title, [*jobs, *behind], cut=cut)
+    body.breaks = len(jobs)
     members = evaluation.names(jobs[:NAMED])
     rest = [one for one in body.affected if one not in members]
     body.affected = [*members, *rest][:NAMED]

@@ -164,7 +164,8 @@ def _without_hidden(view: View, one: Incident) -> Incident:
         rest = body.title.removeprefix(jobs[0].name)
         body = replace(body, title=f"{names[0]}{rest}", owners=[])
     elif one.kind == "schema-breaks":
-        body = replace(body, title=breaking_title(body.subject.name, names, len(names)))
+        count = body.breaks or len(names)  # an incident of an earlier release has none
+        body = replace(body, title=breaking_title(body.subject.name, names, count))
     return replace(one, body=body)
 
 
