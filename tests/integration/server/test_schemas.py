@@ -21,13 +21,11 @@ from headwater.server.store.read.timeline import members, schemas
 from headwater.server.store.view import Bodies, View
 from tests.properties import examples, in_another_order, orders
 
-from .conftest import dataset_url
+from .conftest import Client, dataset_url
 from .making import P, at, dataset, event, facet
 
 if TYPE_CHECKING:
     from headwater.server.store import Store
-
-    from .conftest import Client
 
 STREAM = {"jobType": facet(processingType="STREAMING", integration="TEST")}
 KAFKA = "kafka://broker:9092"
@@ -389,6 +387,45 @@ def test_what_a_job_concluded_before_it_could_ask_is_no_disagreement(client: Cli
     client.post(beat(12, "sink", 1, outputs=[dataset("t", schema=fields("price long"))]))
     kinds = {(one["kind"], one["other"]["job"]["name"]) for one in client.get(page)["findings"]}
     assert ("source", "sink") in kinds
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+def test_a_job_that_goes_back_to_what_its_catalog_contradicts_disagrees(
+    store_url: str, streaming: bool
+) -> None:
+    client, page = Client(open_store(store_url)), "/api/v2/datasets/s3%3A%2F%2Flake/t"
+    guess = dataset("t", schema=fields("price decimal(10,2)"))
+    answer = table("price decimal(38,2)", "table-1", 1)
+
+    def found(second: int, output: dict[str, Any]) -> list[tuple[str, str]]:
+        made = beat(second, "sink", 1, outputs=[output])
+        if not streaming:
+            made = event("COMPLETE", second, job="sink", run=second + 1, outputs=[output])
+        client.post(made)
+        found = client.get(page)["findings"]
+        return [(one["kind"], one["other"]["job"]["name"]) for one in found]
+
+    # What is repeated is not written each time: the last of either counts.
+    assert [found(second, guess) for second in (0, 2, 4)] == [[], [], []]
+    assert [found(second, answer) for second in (5, 7)] == [[], []]
+    assert [found(second, guess) for second in (12, 14)] == [[("source", "sink")]] * 2
+    assert found(15, answer) == []
+    client.close()
+
+
+def test_an_answer_for_the_key_of_a_topic_takes_nothing_back_of_its_value(client: Client) -> None:
+    page = "/api/v2/datasets/kafka%3A%2F%2Fbroker%3A9092/orders"
+    asked = source("orders-key", part="key")
+    client.post(
+        beat(0, "agent", 3, outputs=[topic("id int", headwater_schemaSource=source("orders-value"))]),
+        beat(1, "writer", 1, outputs=[topic("id string")]),
+        beat(5, "writer", 1, outputs=[topic("key string", headwater_schemaSource=asked)]),
+    )  # fmt: skip
+    (found,) = client.get(page)["findings"]
+    assert (found["kind"], found["other"]["job"]["name"]) == ("source", "writer")
+    asked = source("orders-value", part="value")
+    client.post(beat(9, "writer", 1, outputs=[topic("id int", headwater_schemaSource=asked)]))
+    assert client.get(page)["findings"] == []
 
 
 def test_a_job_is_live_as_long_as_any_of_its_runs(client: Client) -> None:
