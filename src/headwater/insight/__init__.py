@@ -35,6 +35,7 @@ from headwater.insight.freshness import (
     trouble_of,
 )
 from headwater.insight.impact import (
+    CHANGE_MEMBERS,
     ColumnReaders,
     ColumnUse,
     Effect,
@@ -93,6 +94,7 @@ from headwater.insight.why import (
 )
 
 __all__ = [
+    "CHANGE_MEMBERS",
     "DEFAULT_SCORE",
     "REPORTS",
     "SHOWN_SCORE",

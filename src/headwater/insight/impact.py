@@ -40,6 +40,13 @@ __all__ = [
 ]
 
 ChangeKind = Literal["drop", "rename", "type", "nullable", "delete"]
+CHANGE_MEMBERS: dict[ChangeKind, tuple[str, ...]] = {
+    "drop": ("column",),
+    "rename": ("column", "to"),
+    "type": ("column", "to"),
+    "delete": (),
+}
+"""The kinds of changes that can be asked about, and what each has besides."""
 _VALUES = ("CONDITIONAL", "WINDOW", "SORT")
 """INDIRECT transformations that decide a column's value where they stand at that column."""
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from scripts.record_pipeline import recorded
 
 from headwater.lab.demo import verdict
@@ -202,10 +203,60 @@ def test_what_cannot_be_judged_is_refused_with_the_reason(client: Client) -> Non
         {"node": DB, "changes": []}, {"node": DB, "changes": ["drop"]},
         {"node": DB, "changes": [{"kind": "type", "column": "id"}]},
         {"node": DB, "changes": [{"kind": "drop", "column": 1}]},
+        {"node": DB, "changes": [{"kind": ["drop"], "column": "id"}]},
         {"node": DB, "changes": gone * 501}, {"node": DB, "schema": [1]},
         {"node": "dataset:s3://lake:out", "schema": []},
     ):  # fmt: skip
         assert refused(**body)[0] == 422, body
+
+
+@pytest.mark.parametrize(
+    ("change", "more"),
+    [
+        ({"kind": "delete", "column": "id"}, "delete have no column"),
+        ({"kind": "delete", "column": 5, "to": 7}, "delete have no column and no to"),
+        ({"kind": "drop", "column": "id", "to": "x"}, "drop have no to"),
+        ({"kind": "drop", "column": "id", "to": None}, "drop have no to"),
+        ({"kind": "type", "column": "id", "to": "long", "part": "key"}, "type have no part"),
+    ],
+)
+def test_a_change_has_no_members_of_another_kind(
+    client: Client, change: dict[str, Any], more: str
+) -> None:
+    client.post(event("COMPLETE", 0, outputs=[dataset("db", schema=schema("id"))]))
+    answer = client.call("POST", "/api/v2/impact", json={"node": DB, "changes": [change]})
+    assert (answer.status_code, answer.json()["message"]) == (422, f"changes of the kind {more}")
+    # The page sends what its form has no field for as it is: empty.
+    page = {"column": "id", "to": ""} if change["kind"] == "drop" else {"column": "", "to": ""}
+    if change["kind"] != "type":
+        ask(client, changes=[{"kind": change["kind"], **page}])
+
+
+def test_a_column_in_one_that_goes_cannot_change_too(client: Client) -> None:
+    inner = [{"name": "zip", "type": "string"}, {"name": "town", "type": "string"}]
+    record = {"name": "addr", "type": "struct", "fields": inner}
+    db = dataset("db", schema=facet(fields=[record, {"name": "address", "type": "string"}]))
+    client.post(event("COMPLETE", 0, outputs=[db]))
+
+    def asked(*changes: dict[str, str]) -> tuple[int, str]:
+        answer = client.call("POST", "/api/v2/impact", json={"node": DB, "changes": changes})
+        return answer.status_code, answer.json().get("message", "")
+
+    def change(kind: str, column: str, to: str = "") -> dict[str, str]:
+        return {"kind": kind, "column": column, **({"to": to} if to else {})}
+
+    goes, text = change("drop", "addr"), change("type", "addr", "string")
+    renamed, retyped = change("rename", "addr.zip", "addr.z"), change("type", "addr.zip", "int")
+    for outer in (goes, text):
+        for one in (renamed, retyped):
+            for both in ((outer, one), (one, outer)):
+                code, said = asked(*both)
+                assert (code, "contradict each other" in said) == (422, True), both
+    gone = change("drop", "addr.zip")
+    moved = change("rename", "addr", "home")
+    beside = change("rename", "address", "street")
+    for fine in ((goes, gone), (text, gone), (moved, gone), (moved, retyped), (goes, beside)):
+        assert asked(*fine)[0] == 200, fine
 
 
 def test_changes_that_cannot_all_be_made_are_refused_and_a_repeated_one_is_one(

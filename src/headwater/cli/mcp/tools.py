@@ -8,6 +8,7 @@ from headwater.cli.mcp import pages, shorten
 from headwater.cli.mcp.declare import Tool, ToolParameter
 from headwater.cli.questions.times import moment, until
 from headwater.errors import UsageError
+from headwater.insight import CHANGE_MEMBERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,15 +39,11 @@ def _check_impact(given: Mapping[str, Any]) -> None:
             "say what changes: either changes, or schema with the fields it is to have"
         )
     for one in changes or ():
-        kind, more = one["kind"], sorted(one.keys() - {"kind", *TAKES[one["kind"]]})
+        kind, more = one["kind"], sorted(one.keys() - {"kind", *CHANGE_MEMBERS[one["kind"]]})
         if more:
             raise UsageError(f"changes of the kind {kind} have no {' and no '.join(more)}")
         if kind == "delete" and len(changes or ()) > 1:
             raise UsageError("with delete nothing else can change")
-
-
-TAKES = {"drop": ("column",), "rename": ("column", "to"), "type": ("column", "to"), "delete": ()}
-"""The members that each kind of change has."""
 
 
 def _check_diff(given: Mapping[str, Any]) -> None:
@@ -144,7 +141,7 @@ _ALL = (
                         "properties": {
                             "kind": {
                                 "type": "string",
-                                "enum": ["drop", "rename", "type", "delete"],
+                                "enum": list(CHANGE_MEMBERS),
                             },
                             "column": SHORT,
                             "to": SHORT,

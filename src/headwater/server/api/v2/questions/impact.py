@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 import msgspec
 
 from headwater import insight
-from headwater.insight import Effect, PlannedChange, planned_change
+from headwater.insight import CHANGE_MEMBERS, Effect, PlannedChange, planned_change
 from headwater.lineage.conversion import converter
 from headwater.lineage.openlineage.events import EventProblem
 from headwater.lineage.schema import Field, Schema, diff, normal, topic_schema
@@ -40,7 +40,6 @@ CHANGES = 500
 STOPPED = 50
 EVIDENCE = 3
 _field_list = converter(tuple[Field, ...])
-KINDS = ("drop", "rename", "type", "delete")
 EffectName = Literal["breaks", "changes", "rows", "unknown", "carries", "unaffected"]
 
 
@@ -223,9 +222,14 @@ def _listed(
 
 
 def _one(view: View, dataset: Dataset, item: Any, gone: set[str]) -> PlannedChange:
-    kind = item.get("kind") if isinstance(item, dict) else None
-    if kind not in KINDS:
-        raise _bad("changes", f"must each be of a kind: {', '.join(KINDS)}")
+    named = item.get("kind") if isinstance(item, dict) else None
+    kind = next((one for one in CHANGE_MEMBERS if one == named), None)
+    if kind is None:
+        raise _bad("changes", f"must each be of a kind: {', '.join(CHANGE_MEMBERS)}")
+    others = sorted(item.keys() - {"kind", *CHANGE_MEMBERS[kind]})
+    more = [name for name in others if item[name] != ""]  # as the page's form leaves them
+    if more:
+        raise _bad("changes", f"of the kind {kind} have no {' and no '.join(more)}")
     if kind == "delete":
         return PlannedChange("delete")
     column, to = item.get("column"), item.get("to", "")
@@ -237,23 +241,29 @@ def _one(view: View, dataset: Dataset, item: Any, gone: set[str]) -> PlannedChan
         raise missing_column(view, dataset, column)
     if kind == "rename" and to not in gone and has_column(view, dataset, to):
         raise _bad("changes", f"would rename {column} to {to}, which is there already")
-    return PlannedChange(kind, column, to if kind != "drop" else "")
+    return PlannedChange(kind, column, to)
 
 
 def _consistent(given: list[PlannedChange]) -> list[PlannedChange]:
     """Each change once; 422 where two of them cannot both be made."""
     listed = list({(one.kind, one.column, _target(one)): one for one in reversed(given)}.values())
     columns: dict[str, list[PlannedChange]] = defaultdict(list)
+    inside: dict[str, list[PlannedChange]] = defaultdict(list)
     names: dict[str, PlannedChange] = {}
     for one in reversed(listed):
         if one.kind == "delete" and len(listed) > 1:
             raise _bad("changes", "can hold nothing beside delete: the dataset goes as a whole")
         against = [other for other in columns[one.column] if _contradicts(one, other)]
+        around = [one.column[:end] for end, sign in enumerate(one.column) if sign == "."]
+        against += [other for name in around for other in columns[name] if _takes_away(other, one)]
+        against += [other for other in inside[one.column] if _takes_away(one, other)]
         if one.kind == "rename" and one.to in names:
             against.append(names[one.to])
         if against:
             raise _bad("changes", f"contradict each other: {_text(against[0])}, and {_text(one)}")
         columns[one.column].append(one)
+        for name in around:
+            inside[name].append(one)
         if one.kind == "rename":
             names[one.to] = one
     return listed[::-1]
@@ -266,6 +276,11 @@ def _target(one: PlannedChange) -> str:
 def _contradicts(one: PlannedChange, other: PlannedChange) -> bool:
     """Whether one column cannot take both changes: it may get a new name and a new type."""
     return one.kind == other.kind or "drop" in (one.kind, other.kind)
+
+
+def _takes_away(outer: PlannedChange, inner: PlannedChange) -> bool:
+    """Whether a column that changes with all that is in it leaves nothing to change there."""
+    return outer.kind in ("drop", "type") and inner.kind in ("rename", "type")
 
 
 def _changes_nothing(one: PlannedChange, types: Mapping[str, str]) -> bool:
