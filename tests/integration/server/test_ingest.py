@@ -312,3 +312,13 @@ def test_a_second_server_does_not_get_in_through_a_link(
     (tmp_path / "hard.db").hardlink_to(tmp_path / "headwater.db")
     with pytest.raises(UsageError, match=r"has 2 names \(hard links\)"):
         serve(port=0, store=f"sqlite:///{tmp_path}/hard.db")
+    assert not (tmp_path / "hard.db.lock").exists()
+
+
+def test_a_folder_is_no_store(tmp_path: Path) -> None:
+    folder = tmp_path / "stores"
+    (folder / "another").mkdir(parents=True)  # with it the folder has three names
+    with pytest.raises(UsageError, match="stores is no file") as refused:
+        serve(port=0, store=f"sqlite:///{folder}")
+    assert refused.value.hint == f"name a file in a folder, such as {folder}/headwater.db"
+    assert list(tmp_path.iterdir()) == [folder]

@@ -6,6 +6,7 @@ import fcntl
 import gc
 import logging
 import os
+import stat
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -172,13 +173,21 @@ def _lock(url: str) -> int | None:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = path.resolve()  # a link to the file is the same file
-        names = path.stat().st_nlink if path.exists() else 1
+        found = path.stat() if path.exists() else None
+    except OSError as error:
+        raise unopened(path, error) from error
+    if found is not None and not stat.S_ISREG(found.st_mode):
+        hint = f"name a file in a folder, such as {(path if path.is_dir() else path.parent) / 'headwater.db'}"
+        raise UsageError(f"{path} is no file", hint=hint)
+    # SQLite keeps a log beside each name, and would lose what the other has.
+    if found is not None and found.st_nlink > 1:
+        raise UsageError(
+            f"{path} has {found.st_nlink} names (hard links)", hint="remove the others"
+        )
+    try:
         lock = os.open(path.with_name(path.name + ".lock"), os.O_CREAT | os.O_RDWR, 0o600)
     except OSError as error:
         raise unopened(path, error) from error
-    if names > 1:  # SQLite keeps a log beside each name, and would lose what the other has
-        os.close(lock)
-        raise UsageError(f"{path} has {names} names (hard links)", hint="remove the others")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
