@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from headwater.cli.questions.shown_names import column_ends
+
 __all__ = [
     "alerts",
     "audit",
@@ -157,7 +159,7 @@ def difference(found: Answer) -> Answer:
         )
     }
     edges |= {
-        name: [[one["originName"], one["destinationName"]] for one in found[member]]
+        name: [[*column_ends(one)] for one in found[member]]
         for name, member in (
             ("columnEdgesAdded", "columnsAdded"),
             ("columnEdgesRemoved", "columnsRemoved"),

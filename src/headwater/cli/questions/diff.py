@@ -9,6 +9,7 @@ import typer
 from headwater.cli.options import spread
 from headwater.cli.output import escape, out, print_json
 from headwater.cli.questions.from_lake import Lake, of_period, say_source
+from headwater.cli.questions.shown_names import column_ends
 from headwater.cli.questions.times import TIME, moment, until
 from headwater.cli.server.client import ServerOptions  # noqa: TC001  (typer reads it)
 from headwater.errors import UsageError
@@ -80,8 +81,7 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
             ends = (edge["origin"].partition(":")[2], edge["destination"].partition(":")[2])
             yield f"[{style}]{sign} edge[/] {escape(' → '.join(ends))}"
         for one in found[columns]:
-            ends = (one["originName"], one["destinationName"])
-            yield f"[{style}]{sign} column[/] {escape(' → '.join(ends))}"
+            yield f"[{style}]{sign} column[/] {escape(' → '.join(column_ends(one)))}"
     for one in found["schemas"]:
         breaks = "" if one["compatible"] else " [red](breaks readers)[/]"
         name = escape(one["dataset"].partition(":")[2])

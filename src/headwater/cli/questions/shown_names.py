@@ -10,7 +10,7 @@ from headwater.cli.server.client import name_in
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["ShownNames", "dataset_id", "job_names"]
+__all__ = ["ShownNames", "column_ends", "dataset_id", "job_names"]
 
 
 class ShownNames:
@@ -45,6 +45,12 @@ def job_names(jobs: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
 def dataset_id(named: Mapping[str, Any]) -> str:
     """The id of a dataset that an answer has by namespace and name."""
     return f"dataset:{named['namespace']}:{named['name']}"
+
+
+def column_ends(edge: Mapping[str, Any]) -> tuple[str, str]:
+    """The columns at the ends of an edge as they are typed; a server of an earlier release has only ids."""
+    origin, destination = edge["origin"], edge["destination"]
+    return edge.get("originName", origin), edge.get("destinationName", destination)
 
 
 def _kind(node: str) -> str:
