@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pytest
 
 from headwater.cli.questions.shown_names import ShownNames
 from headwater.cli.questions.why import _print_inputs
 from headwater.cli.server.alerts import _names, _title
-
-if TYPE_CHECKING:
-    import pytest
 
 
 def test_one_column_is_one_column(capsys: pytest.CaptureFixture[str]) -> None:
@@ -29,6 +26,7 @@ def test_one_column_is_one_column(capsys: pytest.CaptureFixture[str]) -> None:
 def test_two_jobs_of_one_name_have_two_incidents() -> None:
     red, blue = (
         {
+            "kind": "run-failed",
             "title": "load failed",
             "subject": {"type": "job", "namespace": team, "name": "load"},
         }
@@ -36,3 +34,23 @@ def test_two_jobs_of_one_name_have_two_incidents() -> None:
     )
     assert _title(red, _names([red, red])) == "load failed"
     assert _title(red, _names([red, blue])) == "red:load failed"
+
+
+@pytest.mark.parametrize(
+    ("kind", "title"),
+    [
+        ("new-reader", "orders_copy began to read orders.email (pii)"),
+        ("new-reader", "orders began to read orders.email (pii)"),
+        ("run-failed", "orders_copy failed"),
+    ],
+)
+def test_only_the_name_of_the_subject_gets_its_namespace(kind: str, title: str) -> None:
+    one, other = (
+        {
+            "kind": kind,
+            "title": title,
+            "subject": {"type": "dataset", "namespace": space, "name": "orders"},
+        }
+        for space in ("s3://a", "s3://b")
+    )
+    assert _title(one, _names([one, other])) == title

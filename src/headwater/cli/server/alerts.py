@@ -58,10 +58,14 @@ def _subject(incident: dict[str, Any]) -> str:
 
 
 def _title(one: dict[str, Any], names: ShownNames) -> str:
-    """What is wrong; it begins with the name of what it is about, which two may have."""
+    """What is wrong; it begins with the name of what it is about, which two may have.
+
+    Of a new reader it begins with the job, and the subject is the dataset.
+    """
     name, title = str(one["subject"]["name"]), str(one["title"])
     shown = names.of(_subject(one), name)
-    return shown + title[len(name) :] if title.startswith(name) else title
+    begins = one["kind"] != "new-reader" and title.startswith(f"{name} ")
+    return shown + title[len(name) :] if begins else title
 
 
 def _print_incident(one: dict[str, Any], names: ShownNames, word: str) -> None:
