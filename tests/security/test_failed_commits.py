@@ -94,23 +94,26 @@ def test_one_unstorable_event_of_a_batch_costs_only_itself(roomy: Client) -> Non
 
 
 @contextlib.contextmanager
-def trap(url: str, body: str, *, deferred: bool) -> Iterator[psycopg.Connection[Any]]:
-    """Have PostgreSQL carry something out with each record of the log."""
+def trap(
+    url: str, body: str, *, deferred: bool, event: str = "INSERT ON log"
+) -> Iterator[psycopg.Connection[Any]]:
+    """Have PostgreSQL carry something out with each record of the log, or with another event."""
     with contextlib.closing(psycopg.connect(url, autocommit=True)) as admin:
         admin.execute(
             "CREATE FUNCTION trap() RETURNS trigger LANGUAGE plpgsql AS $$"
             f" BEGIN {body}; RETURN NULL; END $$"
         )
-        kind = "CONSTRAINT TRIGGER trap AFTER INSERT ON log DEFERRABLE INITIALLY DEFERRED"
+        kind = f"CONSTRAINT TRIGGER trap AFTER {event} DEFERRABLE INITIALLY DEFERRED"
         if not deferred:
-            kind = "TRIGGER trap AFTER INSERT ON log"
+            kind = f"TRIGGER trap AFTER {event}"
         admin.execute(f"CREATE {kind} FOR EACH ROW EXECUTE FUNCTION trap()")
         yield admin
         # Committing waits for a writer that is in the middle of its own.
-        admin.execute("DROP TRIGGER trap ON log")
-        admin.execute("DROP FUNCTION trap")
+        admin.execute("DROP FUNCTION trap CASCADE")
 
 
+EVERY_WRITE = "UPDATE ON head"
+"""What the server tries by itself after a failure, to see whether it can write again, fires it too."""
 FULL = "RAISE EXCEPTION 'no space left on device' USING ERRCODE = '53100'"
 
 
@@ -121,7 +124,7 @@ def test_a_full_disk_of_postgresql_passes(postgres: Any, deferred: bool, before:
     client = Client(open_store(url))
     try:
         go_on(client, before)
-        with trap(url, FULL, deferred=deferred):
+        with trap(url, FULL, deferred=deferred, event=EVERY_WRITE):
             assert [sent(client, ordinary(i)) for i in range(3)] == [503] * 3
             health = client.call("GET", "/api/v2/health")
             assert health.status_code == 503
