@@ -316,9 +316,16 @@ def every_event(lineage: LineageClient) -> list[Any]:
 
 
 def listed(lineage: LineageClient, namespace: str) -> set[str]:
-    """Names of the datasets that the server has in a namespace."""
+    """Names of the datasets that the server has in a namespace, without other names of datasets elsewhere.
+
+    The Iceberg sink has a table's name in its catalog alone until the table is there, which on a busy
+    machine is behind the first poll.
+    """
     path = f"/api/v1/namespaces/{quote(namespace, safe='')}/datasets"
-    return {dataset["name"] for dataset in lineage.get(path, limit=1000)["datasets"]}
+    found = {dataset["name"] for dataset in lineage.get(path, limit=1000)["datasets"]}
+    aliases = lineage.get("/api/v2/aliases", limit=1000)["aliases"]
+    names = [one["alias"] for one in aliases]
+    return found - {one["name"] for one in names if one["namespace"] == namespace}
 
 
 def with_datasets(lineage: LineageClient) -> set[str]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.full, pytest.mark.timeout(820)]
 
 HEADWATER = [sys.executable, "-m", "headwater"]
-START_SECONDS = 300.0
+START_SECONDS = 600.0
 # The first one again at the end: what the others did must not have spoilt it.
 ORDER = ["late", "poison", "schema-change", "cancel", "misaligned", "history", "outage", "poison"]
 
