@@ -152,7 +152,10 @@ def kill_loop(
         agent.kill()
         crowd.clear()
     mine = [e for e in agent.events() if e["job"]["name"] in crowd.state]
-    assert {"START", *TERMINAL} <= {event["eventType"] for event in mine}
+    # Which ends it sees depends on when it is killed: a restart that it misses ends no run.
+    emitted = {event["eventType"] for event in mine}
+    assert "START" in emitted
+    assert emitted.intersection(TERMINAL)
     check_life(mine)
 
 
