@@ -18,9 +18,12 @@ import headwater
 from headwater.cli import main as program
 from headwater.cli.lab import graph
 from headwater.cli.output import duration, size
+from headwater.connect.commands import inspect
+from headwater.connect.services.rest import ConnectRest
+from headwater.emit import Outbox
 from headwater.lab import ports
 from headwater.lab.lab import Lab
-from headwater.lab.services import pipeline_streams
+from headwater.lab.services import SERVICES, pipeline_streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -365,6 +368,46 @@ def test_env_of_a_lab_that_was_never_started(run: Callable[..., Ran], tmp_path: 
     ran = run("lab", "env", "--home", tmp_path)
     assert (ran.code, ran.out) == (1, "")
     assert "headwater lab up" in ran.hint
+
+
+def test_commands_on_connectors_need_no_more_than_env_prints(
+    run: Callable[..., Ran], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a lab with logins they ask Kafka and the registry too, and leave the agent their notes."""
+    lab = Lab(home)
+    lab.home.settings.secure = True
+    lab.home.settings.wanted = ["kafka", "connect", "registry", "agent"]
+    lab.home.save()
+    monkeypatch.setattr("headwater.lab.services.connect.plugin_path", lambda *_, **__: "")
+    SERVICES["connect"].prepare(lab.context)
+    for name, value in json.loads(run("lab", "env", "--json", "--home", home).out).items():
+        monkeypatch.setenv(name, value)
+    asked: list[Any] = []
+
+    def answered(config: object, *name: str) -> tuple[()] | tuple[dict[str, str], list[str]]:
+        asked.append(config)
+        return ({}, []) if name else ()
+
+    monkeypatch.setattr(inspect, "connector_rows", answered)
+    monkeypatch.setattr(inspect, "derive_connector", answered)
+    assert run("connect", "list").code == 0
+    assert run("connect", "explain", "orders-source", "--json").code == 0
+    logins = lab.home.settings.logins
+    for config in asked:
+        assert config.kafka["sasl.password"] == logins.kafka
+        assert config.registry.password == logins.registry
+    assert len(asked) == 2
+
+    monkeypatch.setattr(inspect, "require", lambda *_: None)
+    monkeypatch.setattr(ConnectRest, "act", lambda *_: None)
+    command = SERVICES["agent"].command(lab.context).argv
+    state = command[command.index("--state") + 1]
+    Path(state).parent.mkdir(parents=True)
+    (agent := Outbox(state)).lead()
+    assert run("connect", "restart", "orders-source").code == 0
+    notes = agent.notes(f"order/{lab.context.url('connect')}")
+    assert [json.loads(note)[2] for note in notes] == ["restarting", "restart"]
+    agent.close()
 
 
 class Replaced(Exception):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from pathlib import Path  # noqa: TC003  (typer reads the annotations)
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
@@ -41,6 +41,10 @@ RegistryUrl = Annotated[
 ]
 Sample = Annotated[
     bool, typer.Option("--sample", help="Read a JSON record of topics without a schema.")
+]
+WorkerProperties = Annotated[
+    Path | None,
+    typer.Option("--worker-properties", metavar="FILE", help="A worker's own settings."),
 ]
 State = Annotated[
     str | None,
@@ -114,6 +118,7 @@ class ClusterOptions:
     url: Urls = None
     kafka_bootstrap: Bootstrap = None
     registry_url: RegistryUrl = None
+    worker_properties: WorkerProperties = None
 
     def config(self, login: LoginOptions, *, sample: bool = False) -> ClusterConfig:
         """The cluster that is there."""
@@ -122,6 +127,7 @@ class ClusterOptions:
             login,
             kafka_bootstrap=self.kafka_bootstrap,
             registry_url=self.registry_url,
+            worker_properties=self.worker_properties,
             sample=sample,
         )
 

@@ -18,6 +18,7 @@ from headwater.cli.connect.options import (
     Sample,
     State,
     Urls,
+    WorkerProperties,
     cluster_config,
 )
 from headwater.cli.options import LogFormatOption, spread
@@ -75,10 +76,7 @@ def watch(
     name: Annotated[
         str | None, typer.Option("--name", help="The cluster's name in logs and state.")
     ] = None,
-    worker_properties: Annotated[
-        Path | None,
-        typer.Option("--worker-properties", metavar="FILE", help="A worker's own settings."),
-    ] = None,
+    worker_properties: WorkerProperties = None,
     mappings: Annotated[
         list[Path] | None,
         typer.Option(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # Connector configurations name a secret as ${file:<this file>:<key>}, so that REST never shows it.
 SECRETS = "connect-secrets.properties"
+WORKER = "connect.properties"
 BASIC_AUTH = "org.apache.kafka.connect.rest.basic.auth.extension"
 JAAS, USERS = "connect-jaas.conf", "connect-users.properties"
 
@@ -38,7 +39,7 @@ class Connect(Service):
     def prepare(self, lab: LabContext) -> None:
         providers = "org.apache.kafka.common.config.provider"
         lab.write(
-            "connect.properties",
+            WORKER,
             {
                 "bootstrap.servers": f"{LOOPBACK}:{lab.port('kafka')}",
                 "group.id": "headwater-lab",
@@ -109,7 +110,7 @@ class Connect(Service):
             lab.run_java(
                 "connect",
                 main,
-                str(lab.home.conf("connect.properties")),
+                str(lab.home.conf(WORKER)),
                 classpath=lab.jars("connect"),
                 heap=512,
                 flags=flags,
@@ -127,6 +128,7 @@ class Connect(Service):
             "CONNECT_URL": lab.url("connect"),
             "CONNECT_SECRETS_FILE": str(secrets_file(lab)),
             **connect_env(lab),
+            **_kafka_login(lab),
         }
 
 
@@ -136,6 +138,13 @@ def _basic_auth(lab: LabContext) -> dict[str, str]:
     module = f"{BASIC_AUTH}.PropertyFileLoginModule"
     lab.write(JAAS, [f'KafkaConnect {{ {module} required file="{users}"; }};'])
     return {"rest.extension.classes": f"{BASIC_AUTH}.BasicAuthSecurityRestExtension"}
+
+
+def _kafka_login(lab: LabContext) -> dict[str, str]:
+    """Where commands that ask about connectors find the login for Kafka: it is the worker's."""
+    if not lab.home.settings.secure:
+        return {}
+    return {"HEADWATER_CONNECT_WORKER_PROPERTIES": str(lab.home.conf(WORKER))}
 
 
 def _more(lab: LabContext) -> dict[str, list[Path]]:

@@ -10,6 +10,7 @@ import headwater
 from headwater.lab.ports import LOOPBACK
 from headwater.lab.process import Command
 from headwater.lab.services.base import Service, answers
+from headwater.lab.services.connect import WORKER
 from headwater.lab.services.logins import connect_env, kafka_client, producer_env, registry_env
 from headwater.lab.services.registry import CONFLUENT_API
 
@@ -125,18 +126,22 @@ class Agent(Service):
         argv += ["--url", lab.url("connect")]
         argv += ["--kafka-bootstrap", f"{LOOPBACK}:{lab.port('kafka')}"]
         argv += ["--registry-url", lab.url("registry", CONFLUENT_API)]
-        argv += ["--state", str(lab.home.data("agent") / "state.db")]
+        argv += ["--state", str(self._state(lab))]
         argv += ["--namespace", lab.home.settings.namespace]
         argv += ["--poll", "2", "--heartbeat", str(HEARTBEAT_SECONDS)]
         if lab.home.settings.secure:
             # Its login for Kafka is the worker's.
-            argv += ["--worker-properties", str(lab.home.conf("connect.properties"))]
+            argv += ["--worker-properties", str(lab.home.conf(WORKER))]
         logins = {**connect_env(lab), **registry_env(lab), **producer_env(lab)}
         return Command(argv, {**NO_SETTINGS, "OPENLINEAGE_URL": lab.url("server"), **logins})
 
     def ready(self, lab: LabContext) -> bool:
         """It keeps its state from its first poll of the cluster on."""
-        return (lab.home.data("agent") / "state.db").is_file()
+        return self._state(lab).is_file()
 
     def env(self, lab: LabContext) -> dict[str, str]:
-        return {}
+        """Where `headwater connect` leaves its notes for the agent, and finds its problems."""
+        return {"HEADWATER_CONNECT_STATE": str(self._state(lab))}
+
+    def _state(self, lab: LabContext) -> Path:
+        return lab.home.data("agent") / "state.db"

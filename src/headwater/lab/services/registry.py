@@ -95,8 +95,11 @@ class Registry(Service):
         return answers(url, registry_login(lab)).status_code == 200
 
     def env(self, lab: LabContext) -> dict[str, str]:
+        confluent = lab.url("registry", CONFLUENT_API)
         return {
-            "REGISTRY_URL": lab.url("registry", CONFLUENT_API),
+            "REGISTRY_URL": confluent,
             "APICURIO_URL": lab.url("registry", NATIVE_API),
             **registry_env(lab),
+            # Only of an address that is given is the login taken from the environment.
+            **({"HEADWATER_CONNECT_REGISTRY_URL": confluent} if lab.home.settings.secure else {}),
         }
