@@ -6,12 +6,15 @@ import os
 import re
 import shutil
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from headwater.errors import EnvironmentProblem
 
 SUPPORTED = (17, 21)
+# A JVM starts in less than a second; on a machine that is busy with others it took half a minute.
+VERSION_SECONDS = 120.0
 PLACES = (
     "usr/lib/jvm/*",
     "Library/Java/JavaVirtualMachines/*/Contents/Home",
@@ -63,10 +66,15 @@ def _major(executable: Path) -> int:
             capture_output=True,
             encoding="utf-8",
             errors="replace",
-            timeout=30,
+            timeout=VERSION_SECONDS,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except subprocess.TimeoutExpired as error:
+        raise EnvironmentProblem(
+            f"{executable} did not say its version within {VERSION_SECONDS:.0f} s",
+            hint="this machine may be busy: try again",
+        ) from error
+    except OSError:
         return 0
     match = re.search(r'version "(\d+)(?:\.(\d+))?', printed.stderr + printed.stdout)
     if not match:
@@ -78,6 +86,7 @@ def _hint() -> str:
     """Name a suitable runtime that is already on the machine before asking to install one."""
     for folder in sorted(folder for place in PLACES for folder in Path("/").glob(place)):
         executable = folder / "bin" / "java"
-        if os.access(executable, os.X_OK) and _major(executable) in SUPPORTED:
-            return f"one is here: export JAVA_HOME={folder}"
+        with suppress(EnvironmentProblem):
+            if os.access(executable, os.X_OK) and _major(executable) in SUPPORTED:
+                return f"one is here: export JAVA_HOME={folder}"
     return INSTALL_HINT

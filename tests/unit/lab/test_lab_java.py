@@ -57,6 +57,17 @@ def test_odd_output_is_no_version(java_home: JavaHome, script: str) -> None:
         find_java()
 
 
+def test_a_java_that_takes_too_long_is_not_called_another_version(
+    java_home: JavaHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = java_home("exec sleep 60")
+    monkeypatch.setattr(java, "VERSION_SECONDS", 0.2)
+    with pytest.raises(EnvironmentProblem) as caught:
+        find_java()
+    assert caught.value.message == f"{home}/bin/java did not say its version within 0 s"
+    assert "try again" in str(caught.value.hint)
+
+
 def test_a_java_that_cannot_be_run(java_home: JavaHome) -> None:
     home = java_home("")
     (home / "bin" / "java").write_text("#!/no/such/interpreter\n")
