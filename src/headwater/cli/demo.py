@@ -231,17 +231,18 @@ def _print_result(verdict: Verdict, shown: Demo, as_json: bool) -> None:
             out.print(f"The page of {row.service}: [cyan]{row.page}[/]", soft_wrap=True)
     if shown.lab.home.settings.secure:
         file = escape(str(token_file(shown.lab.context)))
-        out.print(f"Its page asks for a token, the one in [cyan]{file}[/]", soft_wrap=True)
+        out.print(
+            f"The page of the graph asks for a token, the one in [cyan]{file}[/]", soft_wrap=True
+        )
 
 
 def _invite(shown: Demo, *, opens: bool) -> None:
     out.print("Orders go on until Ctrl-C; the batch job runs every minute.")
-    home = escape(shlex.quote(str(shown.lab.home.root)))
-    out.print(
-        "For questions, in another terminal:"
-        f" [bold]export OPENLINEAGE_URL={shown.lab.context.url('server')} HEADWATER_LAB_HOME={home}[/]",
-        soft_wrap=True,
-    )
+    home = shlex.quote(str(shown.lab.home.root))
+    words = f"export OPENLINEAGE_URL={shown.lab.context.url('server')} HEADWATER_LAB_HOME={home}"
+    if shown.lab.home.settings.secure:  # the token, too, which is not for this terminal
+        words = f'eval "$(headwater lab env --home {home})"'
+    out.print(f"For questions, in another terminal: [bold]{escape(words)}[/]", soft_wrap=True)
     out.print("Incidents to play, there: [bold]headwater lab story[/]")
     if opens and is_interactive() and _has_display():
         webbrowser.open(shown.judge.page())

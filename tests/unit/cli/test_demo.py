@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from headwater.cli import demo
 from headwater.lab.demo.verdict import HIT_COLUMNS, HIT_JOBS, Judge, hit_items, schema_item
 
 from .screen import watched
@@ -184,3 +185,24 @@ def test_a_machine_that_is_slow_but_gets_on_is_waited_for(tmp_path: Path) -> Non
     assert "The graph: http://127.0.0.1/graph\n" in words
     assert words.count("The page of ") == 1
     assert "The page of supplier-stats: http://127.0.0.1:4040\n" in words
+
+
+@pytest.mark.parametrize(
+    ("secure", "line"),
+    [
+        (False, "export OPENLINEAGE_URL=http://127.0.0.1:5000 HEADWATER_LAB_HOME='/a [lab]'"),
+        (True, """eval "$(headwater lab env --home '/a [lab]')\""""),
+    ],
+)
+def test_questions_need_no_more_than_the_line_that_is_printed(
+    line: str, capsys: pytest.CaptureFixture[str], *, secure: bool
+) -> None:
+    """A server that asks for tokens answers no question without one, and no terminal shows it."""
+    settings = SimpleNamespace(secure=secure, logins=SimpleNamespace(server="hw_everything"))
+    lab = SimpleNamespace(
+        home=SimpleNamespace(root="/a [lab]", settings=settings),
+        context=SimpleNamespace(url=lambda _: "http://127.0.0.1:5000"),
+    )
+    demo._invite(cast("Any", SimpleNamespace(lab=lab)), opens=False)
+    assert f"in another terminal: {line}\n" in (said := capsys.readouterr().out)
+    assert "hw_everything" not in said
