@@ -123,7 +123,7 @@ class Lab:
             if self._is_tutorial():
                 if "server" in wanted and self._may_have("page"):
                     wanted = in_order({*wanted, "page"})
-                fixed = {**self._tutorial_ports(wanted, again=tutorial), **(fixed or {})}
+                fixed = {**self._tutorial_ports(wanted), **(fixed or {})}
             self._fix_ports(fixed or {}, wanted)
             _ = self.context.java  # a wrong Java is reported before hundreds of megabytes come down
             fetch.ensure(self.context.cache, lock().select(bundles(wanted)), progress)
@@ -261,20 +261,20 @@ class Lab:
         for name, value in TUTORIAL_NAMES.items():
             setattr(settings, name, value)
 
-    def _tutorial_ports(self, wanted: Iterable[str], *, again: bool) -> dict[str, int]:
-        """The tutorials' ports of services; unless `again`, of those alone that have none yet."""
+    def _tutorial_ports(self, wanted: Iterable[str]) -> dict[str, int]:
+        """The tutorials' ports of services that have none yet."""
         chosen = self.home.settings.ports
         bound = {name for service in wanted for name in SERVICES[service].port_names()}
         return {
             name: port
             for name, port in TUTORIAL_PORTS.items()
-            if name in bound and (again or (name not in chosen and port not in chosen.values()))
+            if name in bound and name not in chosen and port not in chosen.values()
         }
 
     def _may_have(self, name: str) -> bool:
-        """Whether the tutorials' port of a name is this lab's already, or free."""
-        port = TUTORIAL_PORTS[name]
-        return self.home.settings.ports.get(name) == port or ports.is_free(port)
+        """Whether a service runs on its port already, or can."""
+        port = self.home.settings.ports.get(name, TUTORIAL_PORTS[name])
+        return name in process.find(self.home.root) or ports.is_free(port)
 
     def _begin_with(self, setting: str, otherwise: str) -> None:
         """Make a choice that a lab has to begin with."""

@@ -291,6 +291,12 @@ def test_a_new_lab_may_have_the_ports_and_names_of_the_tutorials(
     assert run("lab", "up", "server", "--tutorial", "--home", fresh).code == 0
     told = json.loads(run("lab", "env", "--json", "--home", fresh).out)
     assert told["HEADWATER_PAGE"] == "http://127.0.0.1:3000"
+    # Likewise where something took it while the lab was down.
+    lab = Lab(fresh)
+    lab.home.settings.wanted = []
+    lab.home.save()
+    assert run("lab", "up", "server", "--tutorial", "--home", fresh).code == 0
+    assert "HEADWATER_PAGE" not in json.loads(run("lab", "env", "--json", "--home", fresh).out)
     ran = run("lab", "up", "--tutorial", "--home", home)
     assert ran.code == 2
     assert "has names of its own already" in ran.error
@@ -320,6 +326,9 @@ def test_a_lab_of_the_tutorials_keeps_to_their_ports_for_what_is_started_later(
     }
     assert (found["spark-ui"], found["spark-worker-1-ui"]) == (18081, 18082)
     assert found["spark-history"] in ports.CHOICE  # its own is the S3 server's here
+    # Nor does the flag, given again, take a service from the port that was chosen for it.
+    assert run("lab", "up", "agent", "--tutorial", "--home", home).code == 0
+    assert Lab(home).home.settings.ports == found
     # Another lab has free ports, as ever.
     assert run("lab", "up", "kafka", "--home", tmp_path / "other").code == 0
     assert Lab(tmp_path / "other").home.settings.ports["kafka"] in ports.CHOICE
