@@ -493,7 +493,12 @@ def test_a_program_gets_the_token_of_producers_and_for_the_labs_own_server_only(
     env = started(HEADWATER_TOKEN="hw_everything")
     assert env["OPENLINEAGE_API_KEY"] == "hw_lab"
     assert "hw_everything" not in env.values()
+    own = lab.env()["OPENLINEAGE_URL"]
+    assert started(OPENLINEAGE_URL=f"{own}/")["OPENLINEAGE_API_KEY"] == "hw_lab"
     assert "OPENLINEAGE_API_KEY" not in started(OPENLINEAGE_URL="https://lineage.example.org")
+    # Nor in a shell that has what `lab env` prints; the token of that server itself is kept.
+    assert "OPENLINEAGE_API_KEY" not in started(OPENLINEAGE_API_KEY="hw_lab")
+    assert started(OPENLINEAGE_API_KEY="k")["OPENLINEAGE_API_KEY"] == "k"
 
 
 @pytest.mark.parametrize("name", ["OPENLINEAGE_CONFIG", "OPENLINEAGE__TRANSPORT__TYPE"])

@@ -113,10 +113,17 @@ def _lineage_env(lab: Mapping[str, str], given: Mapping[str, str]) -> dict[str, 
     found = {**lab, **mine}
     # A program reports, for which the producer's token is enough; this one is for commands and may do everything.
     found.pop("HEADWATER_TOKEN", None)
-    # The lab's token is for the lab's own server.
-    if "OPENLINEAGE_URL" in mine and "OPENLINEAGE_API_KEY" not in mine:
+    # The lab's token is for the lab's own server, also in a shell that has what `lab env` prints.
+    token = lab.get("OPENLINEAGE_API_KEY")
+    if not _is_labs(mine, lab) and found.get("OPENLINEAGE_API_KEY") == token:
         found.pop("OPENLINEAGE_API_KEY", None)
     # An address in the environment would win over a file or another transport that was named.
     if "OPENLINEAGE_URL" not in mine and any(name.startswith(ELSEWHERE) for name in mine):
         found.pop("OPENLINEAGE_URL", None)
     return found
+
+
+def _is_labs(given: Mapping[str, str], lab: Mapping[str, str]) -> bool:
+    """Whether the server that is given, if one is, is the lab's own."""
+    own, asked = (one.get("OPENLINEAGE_URL", "").rstrip("/") for one in (lab, given))
+    return asked in ("", own)
