@@ -12,7 +12,7 @@ from headwater.cli.main import app
 from headwater.cli.server.client import ServerClient
 from headwater.errors import HeadwaterError, NotFoundError, UsageError
 
-from .making import dataset, event, run_id, schema
+from .making import dataset, event, facet, run_id, schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,6 +72,24 @@ def test_a_name_that_can_be_cut_in_several_ways_means_all_of_them(client: Client
     assert other["node"] == f"datasetField:{LAKE}:x.a.b:d"
     client.post(event("COMPLETE", 4, outputs=[dataset("a.b.c")]))
     assert found(client, "a.b.c") == [f"dataset:{LAKE}:a.b.c"]
+
+
+def test_a_table_is_found_by_its_name_in_a_catalog_where_nothing_is_called_so(
+    client: Client,
+) -> None:
+    fill(client)
+    identifier = {"namespace": "hive://hms:9083", "name": "default.orders", "type": "TABLE"}
+    link = facet(identifiers=[identifier])
+    table = dataset("db/orders", schema=schema("id", "total"), symlinks=link)
+    client.post(event("COMPLETE", 2, outputs=[table]))
+    assert found(client, "default.orders") == [f"dataset:{LAKE}:db/orders"]
+    assert found(client, "default.orders.total") == [f"datasetField:{LAKE}:db/orders:total"]
+    refused = client.call("GET", "/api/v2/names", params={"q": "default.orders.price"})
+    assert refused.status_code == 404
+    assert "'db/orders' has no column 'price'" in refused.json()["message"]
+    # A dataset that is called so goes before it, also one that only ends in it.
+    client.post(event("COMPLETE", 3, outputs=[dataset("prod.default.orders")]))
+    assert found(client, "default.orders") == [f"dataset:{LAKE}:prod.default.orders"]
 
 
 def test_what_else_may_have_been_meant_is_told(client: Client) -> None:

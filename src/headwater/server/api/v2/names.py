@@ -52,7 +52,8 @@ def names(view: View, q: str = text(required=True, example="orders.price")) -> d
     """The datasets or columns that a text names: `NAMESPACE:NAME`, `NAME`, either with `.COLUMN`.
 
     A name without its namespace may also leave out leading parts (`orders` for `shop.public.orders`)
-    where nothing has it as its full name. One with dots may mean columns of several datasets: all are
+    where nothing has it as its full name. Where nothing is called so, it may be another name of a dataset, as
+    a table has in its catalog. One with dots may mean columns of several datasets: all are
     listed. Node ids are taken too. 404 has the nearest names.
     """
     found, others = _matches(view, q.strip())
@@ -91,6 +92,11 @@ def _matches(view: View, typed: str) -> tuple[list[Match], list[Match]]:
         lacking += [(one, field) for one in exact or behind]
     if found := named or ending:
         return found, ending if named else []
+    for one, field in _by_other_names(view, typed):
+        has = not field or has_column(view, one, field)
+        (named if has else lacking).append((one, field))
+    if named:
+        return named, []
     if len(lacking) == 1:
         raise missing_column(view, *lacking[0])
     name = typed.rpartition(":")[2]
@@ -105,6 +111,19 @@ def _cuts(typed: str) -> Iterator[tuple[str, str]]:
     parts = typed.split(".")
     for i in range(len(parts) - 1, max(0, len(parts) - 1 - DOTS), -1):
         yield ".".join(parts[:i]), ".".join(parts[i:])
+
+
+def _by_other_names(view: View, typed: str) -> list[Match]:
+    """Datasets with another name, such as a table's in its catalog, that a text or one of its cuts is."""
+    cuts = {typed: "", **dict(_cuts(typed))}
+    marks = ", ".join("?" * len(cuts))
+    sql = (
+        "SELECT DISTINCT a.name, t.root FROM alias a JOIN dataset t ON t.id = a.dataset"  # noqa: S608
+        f" WHERE t.hidden = 0 AND a.name IN ({marks}) ORDER BY a.name DESC, t.root LIMIT ?"
+    )
+    rows = view.all(sql, (*cuts, LIKE))
+    known = view.datasets({root for _, root in rows})
+    return [(known[root], cuts[name]) for name, root in rows if root in known]
 
 
 def _datasets(view: View, name: str) -> tuple[list[Dataset], list[Dataset]]:
