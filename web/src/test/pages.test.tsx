@@ -421,7 +421,9 @@ test("a pasted connector is shown with its edges, its doubts and its command lin
     ],
     problems: [EVIL],
   };
-  const { container } = render(<Previewed found={found} line={command("apply", found.name)} />);
+  const { container } = render(
+    <Previewed found={found} file="sink one.json" line={command("apply", found.name)} />,
+  );
   for (const text of ["1 column: id", "config key: topics", EVIL])
     expect(container.textContent).toContain(text);
   expect(container.querySelector("img")).toBeNull();
@@ -448,6 +450,7 @@ test("a pasted configuration is deployed from a file of its own kind", async () 
   // What is typed afterwards is not what was previewed.
   fireEvent.change(box, { target: { value: "{" } });
   screen.getByText("headwater connect apply sink.properties --url http://k:8083");
+  screen.getByText("Save it as sink.properties, then");
 });
 
 test("tasks of any shape are read", () => {

@@ -46,7 +46,15 @@ function Names({ names, empty }: { names: Named[]; empty: string }) {
   );
 }
 
-export function Previewed({ found, line }: { found: ConnectorPreview; line: string }) {
+export function Previewed({
+  found,
+  file,
+  line,
+}: {
+  found: ConnectorPreview;
+  file: string;
+  line: string;
+}) {
   return (
     <div className="preview-found" role="status">
       <p>
@@ -86,7 +94,7 @@ export function Previewed({ found, line }: { found: ConnectorPreview; line: stri
         </ul>
       ) : null}
       <div className="command">
-        <span className="muted">Deploy it with</span>
+        <span className="muted">Save it as {file}, then</span>
         <code className="command-line">{line}</code>
         <Copy text={line} />
       </div>
@@ -167,7 +175,7 @@ export function PreviewPanel({
         </div>
       </form>
       {error ? <Problem error={error} /> : null}
-      {found ? <Previewed found={found.preview} line={line(found.file)} /> : null}
+      {found ? <Previewed found={found.preview} file={found.file} line={line(found.file)} /> : null}
     </Panel>
   );
 }
