@@ -201,6 +201,7 @@ def test_questions_are_answered_as_the_commands_answer_them(server: Process) -> 
     assert alerts == {**nothing, "page": f"{server.url}/"}
 
 
+@pytest.mark.full
 def test_a_tag_and_a_whole_schema_can_be_asked_about(server: Process) -> None:
     items = f"{SHOP}:shop.public.order_items"
     path = f"{quote(SHOP, safe='')}/shop.public.order_items"
@@ -332,6 +333,7 @@ def test_over_http_only_whoever_has_the_token_and_means_this_machine_is_answered
     assert HTTP_SECRET not in (tmp_path / "mcp.log").read_text()
 
 
+@pytest.mark.full
 def test_over_http_without_a_token_the_host_is_checked_all_the_same(
     server: Process, speak: Callable[..., str]
 ) -> None:
@@ -340,6 +342,7 @@ def test_over_http_without_a_token_the_host_is_checked_all_the_same(
     assert httpx.post(url, json=CALL, headers={**BOTH, "host": "evil.example"}).status_code == 421
 
 
+@pytest.mark.full
 def test_a_taken_port_is_said(server: Process) -> None:
     done = subprocess.run(
         [*HEADWATER, "mcp", "--url", server.url, "--http", str(server.port)],
@@ -385,6 +388,7 @@ def test_a_closed_server_opens_to_the_token_file_and_no_answer_holds_it(
     assert SECRET not in json.dumps(down)
 
 
+@pytest.mark.full
 def test_a_token_that_no_header_can_carry_is_refused_unquoted(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("secret\x01value")
@@ -453,6 +457,7 @@ def test_hostile_names_are_data_and_answers_stay_small(launch: Callable[..., Pro
 ORDERS = f"{KAFKA}:orders-enriched"
 
 
+@pytest.mark.full
 def test_what_a_tool_would_pass_over_is_refused_as_the_commands_refuse_it(server: Process) -> None:
     column = {"dataset": "orders-enriched.amount"}
     drop = {"kind": "drop", "column": "amount"}
@@ -477,6 +482,7 @@ def test_what_a_tool_would_pass_over_is_refused_as_the_commands_refuse_it(server
         assert problem in answer["error"], (name, given)
 
 
+@pytest.mark.full
 def test_what_is_sought_and_what_is_offered_are_of_one_kind(server: Process) -> None:
     found = answers(
         ("job", {"job": "shop:stats-snk"}),
@@ -497,6 +503,7 @@ def test_what_is_sought_and_what_is_offered_are_of_one_kind(server: Process) -> 
     assert many["complete"] is False
 
 
+@pytest.mark.full
 def test_links_lead_to_what_was_answered(server: Process) -> None:
     change = {"kind": "drop", "column": "amount"}
     found = answers(
