@@ -160,6 +160,7 @@ def test_a_message_too_large_for_the_dead_letters_is_cut(kafka: Any, reader: Any
     assert len(letters[2].value()) == 12_000_000  # packed, it fits
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 def test_a_batch_that_cannot_be_unpacked_is_passed(kafka: Any, reader: Any) -> None:
     topic = kafka.topic("bomb")
@@ -224,6 +225,7 @@ def test_dead_letters_that_cannot_be_written_hold_and_are_named_by_health(
     until(lambda: "warnings" not in client.get("/api/v2/health"), "no warning")
 
 
+@pytest.mark.full
 @ON_SQLITE
 def test_offsets_that_kafka_lost_or_was_told_wrong_change_nothing(
     kafka: Any, reader: Any, monkeypatch: pytest.MonkeyPatch

@@ -133,7 +133,17 @@ RUN: dict[str, Callable[[Shop], Started]] = {
 }
 
 
-@pytest.mark.parametrize("connector_class", RUN)
+QUICK = (debezium, jdbc, iceberg, camel_sink, mirror, file_sink)
+"""Those that the other tests start too, and one more; the others follow in the full tests."""
+
+
+@pytest.mark.parametrize(
+    "connector_class",
+    [
+        pytest.param(name, marks=() if start in QUICK else pytest.mark.full)
+        for name, start in RUN.items()
+    ],
+)
 def test_a_class_that_docs_call_run_runs_and_is_reported(
     agent: ClusterAgent, shop: Shop, connector_class: str
 ) -> None:

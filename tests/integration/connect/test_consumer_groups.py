@@ -138,6 +138,7 @@ def test_a_reader_that_nobody_reports_is_a_job_and_unknown_to_impact(
         connect.delete(sink)
 
 
+@pytest.mark.full
 def test_a_group_of_a_spark_query_is_no_reader_of_its_own(
     agent: ClusterAgent, kafka: KafkaClient, server: str
 ) -> None:
@@ -183,6 +184,7 @@ def test_a_group_of_a_spark_query_is_no_reader_of_its_own(
         other.close()
 
 
+@pytest.mark.full
 def test_groups_can_be_left_out(agent: ClusterAgent, kafka: KafkaClient, server: str) -> None:
     topic = kafka.topic("bids")
     kafka.produce(topic, ["1", "2"])

@@ -135,6 +135,7 @@ def eye(sunk: Sunk) -> Iterator[Eye]:
         yield made
 
 
+@pytest.mark.full
 def test_three_tasks_are_one_job_with_one_run_through_all_its_life(sunk: Sunk, eye: Eye) -> None:
     sunk.works()
     sunk.wait(lambda: sunk.parts() == [["RUNNING"]] * 2, "a run of each further task")

@@ -211,6 +211,7 @@ def test_a_standby_takes_over_with_the_same_runs(
         crowd.clear()
 
 
+@pytest.mark.full
 def test_a_file_of_clusters_is_read_again_when_it_changes(
     connect: ConnectClient, kafka: KafkaClient, tmp_path: Path
 ) -> None:

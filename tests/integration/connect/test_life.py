@@ -98,6 +98,7 @@ def test_pause_resume_stop_and_delete(
     assert times == sorted(times)
 
 
+@pytest.mark.full
 def test_a_pause_by_another_tool_is_nobodys(
     agent: ClusterAgent, shop: Shop, kafka: KafkaClient, connect: ConnectClient
 ) -> None:

@@ -85,6 +85,7 @@ def test_every_format_with_nested_records_and_references(
         assert [f.name for f in found.schema.columns()] == ["id", "home.city"], kind
 
 
+@pytest.mark.full
 def test_key_and_value_by_every_strategy(registry: RegistryClient, asked: SchemaRegistry) -> None:
     topic = unique("orders")
     put(registry, f"{topic}-value", {**CUSTOMER, "fields": CUSTOMER["fields"][:1]})

@@ -163,6 +163,7 @@ def test_the_topic_reaches_an_iceberg_table_by_three_tasks(
     assert table.location().startswith("s3://warehouse/")
 
 
+@pytest.mark.full
 def test_the_topic_reaches_another_table_by_jdbc(
     shop: Shop, connect: ConnectClient, registry: RegistryClient, postgres: PostgresClient
 ) -> None:
@@ -197,6 +198,7 @@ def test_the_topic_reaches_another_table_by_jdbc(
     wait_until(copied, seconds=120, what="the copied orders", interval=0.3)
 
 
+@pytest.mark.full
 def test_records_become_objects_in_s3(
     kafka: KafkaClient, connect: ConnectClient, s3: S3Client
 ) -> None:
@@ -229,6 +231,7 @@ def test_records_become_objects_in_s3(
     assert bodies() == [b'{"n": 1}', b'{"n": 2}']
 
 
+@pytest.mark.full
 def test_objects_in_s3_become_records(
     kafka: KafkaClient, connect: ConnectClient, s3: S3Client
 ) -> None:
@@ -250,6 +253,7 @@ def test_objects_in_s3_become_records(
     assert dict(record.headers())["CamelHeader.CamelAwsS3Key"] == b"a.json"
 
 
+@pytest.mark.full
 def test_mirror_maker_copies_a_topic_and_tells_where_its_groups_are(
     kafka: KafkaClient, connect: ConnectClient
 ) -> None:
@@ -288,6 +292,7 @@ def test_mirror_maker_copies_a_topic_and_tells_where_its_groups_are(
     assert f"east.{topic}".encode() in told.key()
 
 
+@pytest.mark.full
 def test_mirror_maker_gives_signs_of_life(kafka: KafkaClient, connect: ConnectClient) -> None:
     heartbeat = {
         "connector.class": "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector",
@@ -306,6 +311,7 @@ def test_mirror_maker_gives_signs_of_life(kafka: KafkaClient, connect: ConnectCl
     connect.delete(name)  # it would go on for as long as the lab is there
 
 
+@pytest.mark.full
 def test_a_file_is_streamed_through_a_topic(
     kafka: KafkaClient, connect: ConnectClient, tmp_path: Path
 ) -> None:
@@ -330,7 +336,11 @@ PROTOBUF = 'syntax = "proto3";\nmessage Order {\n  string id = 1;\n}\n'
 
 @pytest.mark.parametrize(
     ("kind", "text"),
-    [("AVRO", json.dumps(AVRO)), ("JSON", json.dumps(JSON_SCHEMA)), ("PROTOBUF", PROTOBUF)],
+    [
+        ("AVRO", json.dumps(AVRO)),
+        pytest.param("JSON", json.dumps(JSON_SCHEMA), marks=pytest.mark.full),
+        pytest.param("PROTOBUF", PROTOBUF, marks=pytest.mark.full),
+    ],
 )
 def test_the_registry_keeps_every_kind_of_schema(
     registry: RegistryClient, kind: str, text: str

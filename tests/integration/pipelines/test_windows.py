@@ -76,6 +76,7 @@ def test_an_order_counts_once_and_a_late_one_corrects_its_window(stream: Stream)
     }
 
 
+@pytest.mark.full
 def test_an_order_past_the_watermark_changes_nothing(stream: Stream) -> None:
     stream.deliver(("a", "1.00", "12:00:00"), ("b", "1.00", "14:00:00"))
     before = dict(stream.last)
@@ -83,6 +84,7 @@ def test_an_order_past_the_watermark_changes_nothing(stream: Stream) -> None:
     assert stream.last == before
 
 
+@pytest.mark.full
 def test_a_window_may_be_written_once_when_it_is_over(stream: Stream) -> None:
     stream.deliver(("a", "1.00", "12:00:00"), ("b", "2.00", "12:00:30"), emit="final")
     stream.deliver(("c", "4.00", "12:00:59"), emit="final")

@@ -157,6 +157,7 @@ def total(kafka: Any, topic: str) -> int:
         consumer.close()
 
 
+@pytest.mark.full
 def test_a_record_that_the_topic_refuses_holds_up_what_is_behind_it(
     kafka: Any, launch: Callable[..., Process]
 ) -> None:
@@ -205,6 +206,7 @@ def test_no_event_waits_for_a_broker_that_is_away(launch: Callable[..., Process]
     assert server.stop() in (0, -15)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("store_url", ["postgresql"], indirect=True)
 def test_of_two_servers_the_one_that_forwards_says_how_far_it_got(
     launch: Callable[..., Process], store_url: str

@@ -145,6 +145,7 @@ def repository(server: Process, tmp_path: Path) -> Repository:
     return Repository(server, tmp_path)
 
 
+@pytest.mark.full
 def test_the_workflow_fails_with_a_comment_where_something_breaks(
     server: Process, repository: Repository
 ) -> None:

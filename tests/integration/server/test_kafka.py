@@ -133,6 +133,7 @@ def test_servers_on_one_store_share_the_partitions(
     assert len(found) == len(set(found)) == 1_500
 
 
+@pytest.mark.full
 def test_a_topic_that_comes_later_is_read(
     kafka: Any, launch: Callable[..., Process], tmp_path: Path
 ) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.full
 @pytest.mark.timeout(400)
 def test_a_driver_takes_sparks_classes_from_the_archive(tmp_path: Path) -> None:
     create_archive()
