@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 PARTS = vitest.cases("src/**/*.test.ts*")
 BROWSER = vitest.cases("browser/*.test.ts")
 # The projects of vitest.browser.config.ts: what is held to a time, and all other pages.
-TIMED_FILES = ("browser/scale.test.ts", "browser/responsive.test.ts")
+SCALE = "browser/scale.test.ts"
+TIMED_FILES = (SCALE, "browser/responsive.test.ts")
 PAGES = [case for case in BROWSER if case.file not in TIMED_FILES]
 TIMED = [case for case in BROWSER if case.file in TIMED_FILES]
 
 
-def results(project: str) -> list[dict[str, Any]]:
-    return vitest.results("vitest.browser.config.ts", f"--project={project}")
+def results(project: str, *files: str) -> list[dict[str, Any]]:
+    return vitest.results("vitest.browser.config.ts", f"--project={project}", *files)
 
 
 def name(case: Case) -> str:
@@ -40,9 +41,15 @@ def test_browser(case: Case) -> None:
 
 @pytest.mark.timed
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("case", TIMED, ids=name)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=pytest.mark.full if case.file == SCALE else (), id=name(case))
+        for case in TIMED
+    ],
+)
 def test_browser_in_time(case: Case) -> None:
-    vitest.check(case, results("timed"))
+    vitest.check(case, results("timed", case.file))
 
 
 @pytest.mark.full
@@ -57,10 +64,12 @@ def test_responsive_for_a_minute() -> None:
 
 @pytest.mark.full
 @pytest.mark.timeout(900)
-def test_every_hostile_name() -> None:
-    found = vitest.results("vitest.browser.config.ts", "browser/hostile.test.ts", full=True)
+@pytest.mark.parametrize("name", ["hostile", "pages"])
+def test_every_hostile_name_and_every_page_in_the_dark(name: str) -> None:
+    file = f"browser/{name}.test.ts"
+    found = vitest.results("vitest.browser.config.ts", file, full=True)
     for case in BROWSER:
-        if case.file == "browser/hostile.test.ts":
+        if case.file == file:
             vitest.check(case, found)
 
 
@@ -78,6 +87,8 @@ def test_every_test_is_seen() -> None:
     assert unseen(results("pages"), PAGES) == []
 
 
+@pytest.mark.full
 @pytest.mark.timed
 def test_every_test_that_is_held_to_a_time_is_seen() -> None:
-    assert unseen(results("timed"), TIMED) == []
+    for file in TIMED_FILES:
+        assert unseen(results("timed", file), TIMED) == []

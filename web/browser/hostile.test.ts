@@ -51,15 +51,7 @@ const ALL = [
 /** One of each kind; with HEADWATER_FULL all of them, which takes minutes. */
 const NAMES = process.env.HEADWATER_FULL
   ? ALL
-  : [
-      `<img src=x onerror="alert(1)">`,
-      "__proto__",
-      "..",
-      "a/../b",
-      "%2F..%2F",
-      "a#b?c=d&e=f",
-      "\u202egnp.exe\u2066x\u2069",
-    ];
+  : [`<img src=x onerror="alert(1)">`, "..", "a#b?c=d&e=f"];
 const LONG = "y".repeat(10_000);
 
 function hostile(name: string, run: string): Record<string, unknown> {
