@@ -53,7 +53,7 @@ demo: setup ## Run the orders pipeline with lineage from end to end and judge it
 	@$(BIN)/headwater demo $(if $(ONCE),--once) $(if $(CATALOG),--catalog $(CATALOG)) $(if $(SECURE),--secure) $(if $(LAKE),--lake)
 
 .PHONY: test
-test: setup ## Run the tests a newcomer runs: unit tests and one of each kind on the real stack (10 minutes)
+test: setup ## Run the tests a newcomer runs: unit tests and one of each kind on the real stack (6 minutes)
 	@$(BIN)/python -m scripts.lanes test $(ARGS)
 
 .PHONY: test-full
@@ -65,7 +65,7 @@ soak: setup ## Run the tests that take longer than an hour: kill loops and load,
 	@$(BIN)/pytest -s -m soak --timeout=0 $(ARGS)
 
 .PHONY: unit
-unit: setup ## Run the unit tests alone (a minute)
+unit: setup ## Run the unit tests alone (40 seconds)
 	@$(BIN)/python -m scripts.lanes unit $(ARGS)
 
 # Two at a time, the longest first.

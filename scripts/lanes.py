@@ -23,8 +23,9 @@ from pathlib import Path
 TESTS = Path("tests")
 INTEGRATION = "tests/integration"
 UNIT = "tests/unit"
-EMIT, CONNECT, LAKE = f"{UNIT}/emit", f"{UNIT}/connect", f"{UNIT}/lake"
-COMMANDS = [f"{UNIT}/{name}" for name in ("cli", "lab", "scripts")]
+# Three lanes of about the same CPU: one more pytest takes a second or two to start and to import.
+STARTED = [f"{UNIT}/{name}" for name in ("cli", "emit", "lab", "scripts")]
+LARGE = [f"{UNIT}/{name}" for name in ("connect", "lake")]
 SPARK = f"{INTEGRATION}/spark"
 # The few quick tests of these share Spark's lane, its JVM and its lab; all of them are a lane of their own.
 MORE_SPARK = [f"{INTEGRATION}/lake", f"{INTEGRATION}/pipelines"]
@@ -101,11 +102,9 @@ def alone(mark: str) -> Run:
 
 LANES: dict[str, dict[str, Run]] = {
     "unit": {
-        "emit": ["-m", QUICK, EMIT],
-        "connect": ["-m", QUICK, CONNECT],
-        "commands": ["-m", QUICK, *COMMANDS],
-        "lake": ["-m", QUICK, LAKE],
-        "others": ["-m", QUICK, UNIT, *without(EMIT, CONNECT, LAKE, *COMMANDS)],
+        "processes": ["-m", QUICK, *STARTED],
+        "connect": ["-m", QUICK, *LARGE],
+        "others": ["-m", QUICK, UNIT, *without(*STARTED, *LARGE)],
     },
     "test": everything(QUICK, SPARK, *MORE_SPARK),
     "test-full": everything(FULL, SPARK, lake=MORE_SPARK),

@@ -18,9 +18,9 @@ FULL = os.environ.get("HEADWATER_TESTS") == "full"  # set by scripts/lanes.py
 
 
 def examples(count: int, **others: Any) -> settings:
-    """All examples in `make test-full`, new ones in each run; elsewhere a tenth, always the same."""
+    """All examples in `make test-full`, new ones in each run; elsewhere a twentieth, always the same."""
     # No deadline: how long one example takes says more of a busy machine than of the code.
-    count = count if FULL else max(10, count // 10)
+    count = count if FULL else max(5, count // 20)
     others.setdefault("suppress_health_check", [HealthCheck.too_slow])
     return settings(max_examples=count, deadline=None, derandomize=not FULL, **others)
 

@@ -168,7 +168,9 @@ def judged(folder: Path, looks: list[list[str]], seconds: float, *options: str) 
     return ran.returncode, ran.stdout + ran.stderr
 
 
-@pytest.mark.parametrize(("options", "code"), [(["--once"], 1), ([], 0)])
+@pytest.mark.parametrize(
+    ("options", "code"), [(["--once"], 1), pytest.param([], 0, marks=pytest.mark.full)]
+)
 def test_a_slow_machine_ends_only_the_demo_that_is_judged(
     options: list[str], code: int, tmp_path: Path
 ) -> None:

@@ -201,10 +201,10 @@ more = partial(pytest.param, marks=pytest.mark.full)
         ),
         more("connect watch --clusters clusters.yml", "yaml", "connect"),
         ("lab status", "psutil", "lab"),
-        ("--config /dev/null lab status", "psutil", "lab"),
+        more("--config /dev/null lab status", "psutil", "lab"),
         ("mcp", "mcp", "mcp"),
         ("trace orders --lake iceberg://prod/lineage", "zstandard", "lake"),
-        ("rebuild --store STORE --from-lake=iceberg://prod/lineage", "zstandard", "lake"),
+        more("rebuild --store STORE --from-lake=iceberg://prod/lineage", "zstandard", "lake"),
     ],
 )
 def test_a_missing_package_is_answered_by_the_extra_to_install(

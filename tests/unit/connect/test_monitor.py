@@ -135,6 +135,7 @@ def test_figures_and_health_of_an_agent(
     assert started["run_id"] in started["message"]
 
 
+@pytest.mark.full
 def test_a_cluster_that_is_silent_for_its_grace_time_is_failing(
     connect: tuple[str, FakeConnect], watch: Any
 ) -> None:
@@ -152,6 +153,7 @@ def test_a_cluster_that_is_silent_for_its_grace_time_is_failing(
     assert (health.status_code, health.json()["status"]) == (503, "failing")
 
 
+@pytest.mark.full
 def test_an_agent_that_stands_by_says_so(connect: tuple[str, FakeConnect], watch: Any) -> None:
     _, first = watch()
     until(first, lambda now: now.get("headwater_agent_leading") == 1)

@@ -106,7 +106,7 @@ def programs(tmp_path: Path) -> Programs:
 @pytest.mark.parametrize(
     "how",
     [
-        pytest.param(how, marks=() if how in ("end", "raise", "SIGKILL") else pytest.mark.full)
+        pytest.param(how, marks=() if how in ("end", "SIGKILL") else pytest.mark.full)
         for how in ENDS
     ],
 )

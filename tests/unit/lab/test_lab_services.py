@@ -249,7 +249,7 @@ def test_a_lab_on_hive_has_its_tables_in_the_metastore_alone(lab: Lab) -> None:
     assert "<value>s3://warehouse/hive</value>" in lab.home.conf("hive/hive-site.xml").read_text()
 
 
-@pytest.mark.parametrize("name", ["server", "agent"])
+@pytest.mark.parametrize("name", ["server", pytest.param("agent", marks=pytest.mark.full)])
 def test_the_settings_of_a_server_elsewhere_are_not_the_labs(
     lab: Lab, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

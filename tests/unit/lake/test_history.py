@@ -99,7 +99,14 @@ def test_a_limited_token_sees_as_little_of_the_lake(server: App) -> None:
     assert "jobs" not in str(found)
 
 
-@pytest.mark.parametrize(("path", "query"), [*PAST, ("/api/v2/trace", {**NODE, "at": THEN})])
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        ("/api/v2/trace", {**NODE, "at": THEN}),
+        PAST[0],
+        *(pytest.param(*one, marks=pytest.mark.full) for one in PAST[1:]),
+    ],
+)
 @pytest.mark.parametrize("may", ["other", "jobs"])
 def test_no_question_about_the_past_names_what_is_hidden(
     server: App, path: str, query: dict[str, str], may: str

@@ -8,13 +8,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from headwater.lineage import secrets
 from headwater.lineage.secrets import MaskingFormatter, clean, clean_value, holds_secret, redact
 from tests.properties import FULL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 SECRET = "xQ7vT2mK9w"
@@ -23,6 +26,14 @@ SHAPED = {"%S": SECRET, "%A": "7EXAMPLE7EXAMPLE", "%G": SECRET * 2, "%U": "app"}
 
 def lines(name: str) -> list[Any]:
     return [json.loads(line) for line in (FIXTURES / "secrets" / name).read_text().splitlines()]
+
+
+def some(cases: Iterable[Any], step: int) -> list[Any]:
+    """The cases for `parametrize`: one of `step` is quick."""
+    return [
+        pytest.param(case, marks=pytest.mark.full if place % step else ())
+        for place, case in enumerate(cases)
+    ]
 
 
 def planted(text: str) -> str:
@@ -143,7 +154,7 @@ def test_a_long_text_is_masked_by_steps_as_it_is_at_once(
             assert by_steps == one[: len(one) - len(text) - len(rest) - 1] + at_once
 
 
-@pytest.mark.parametrize("length", [1_000, 16 * 1024, 65_000, 80_000, 300_000])
+@pytest.mark.parametrize("length", some([1_000, 16 * 1024, 80_000, 65_000, 300_000], 2))
 def test_a_login_is_masked_however_long_it_is(length: int) -> None:
     rest = "some text\n" * 10_000
     for before in ("", "x", rest, rest[:65_000], rest[:79_990]):
@@ -169,7 +180,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("case", HOSTILE)
+@pytest.mark.parametrize("case", some(HOSTILE, 3))
 def test_a_long_text_takes_little_memory(case: str) -> None:
     """A repeated group of a pattern keeps 200 bytes for each repetition: 220 MB a MB before."""
     start, repeated = HOSTILE[case]
@@ -366,7 +377,7 @@ ATTACKS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("piece", ATTACKS)
+@pytest.mark.parametrize("piece", some(ATTACKS, 5))
 def test_the_time_is_linear_in_the_length(piece: str) -> None:
     def spent(size: int) -> float:
         text = (piece * (size // len(piece) + 1))[:size]
@@ -392,7 +403,9 @@ def test_backslashes_inside_a_nested_quote_are_read_once() -> None:
     assert large < 30 * max(small, 0.0005)
 
 
-@pytest.mark.parametrize("piece", [*ATTACKS, "pwd=://", "https://a[", "://a:/", "://@", "://a:b"])
+@pytest.mark.parametrize(
+    "piece", some(["pwd=://", "https://a[", "://a:/", "://@", "://a:b", *ATTACKS], 5)
+)
 def test_a_document_is_searched_at_the_price_of_its_length(piece: str) -> None:
     # Linear is not enough: one repetition inside another took 9 seconds a megabyte.
     document = json.dumps({"a": (piece * 30_000)[:100_000] + "@@"}).encode()
