@@ -7,6 +7,7 @@ import tempfile
 import time
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -473,6 +474,28 @@ def test_what_a_writer_reports_outranks_what_a_reader_reports(
     found = client.get("/api/v1/namespaces/s3%3A%2F%2Flake/datasets/t")
     shown = (found["description"], found["type"], found["sourceName"])
     assert shown == ("TOPIC", "STREAM", "TOPIC")
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_type_that_is_declared_counts_in_the_event_that_names_a_dataset_first(
+    client: Client, order: tuple[int, ...]
+) -> None:
+    declared = dataset("t", datasetType=facet(datasetType="TABLE"))
+    events = [beat(0, "reader", 1, inputs=["t"]), beat(5, "writer", 2, outputs=[declared])]
+    for place in order:
+        client.post(events[place])
+    assert client.get("/api/v2/datasets/s3%3A%2F%2Flake/t")["type"] == "DB_TABLE"
+
+
+def test_a_topic_that_column_lineage_alone_names_is_a_stream(client: Client) -> None:
+    source = {"namespace": KAFKA, "name": "orders", "field": "a"}
+    about = facet(fields={"a": {"inputFields": [source]}})
+    client.post(beat(0, "writer", 1, outputs=[dataset("t", columnLineage=about)]))
+    client.post(beat(5, "writer", 1, inputs=[dataset("orders", KAFKA)]))
+    assert (
+        client.get(f"/api/v1/namespaces/{quote(KAFKA, safe='')}/datasets/orders")["type"]
+        == "STREAM"
+    )
 
 
 def test_a_time_far_ahead_counts_as_the_arrival(store: Store) -> None:

@@ -116,7 +116,6 @@ class DatasetProjection:
         """Take in what an event reports of a dataset, apart from its schema; answers it."""
         session = self.session
         dataset = session.datasets.get(named.key)
-        fresh = dataset is None
         if dataset is None:
             dataset = session.new_dataset(named.key, time)
             identity.root(session, dataset, time)
@@ -152,8 +151,6 @@ class DatasetProjection:
             space = _plain_space(dataset.space)
             source = session.source(space, kind_of(space), space, time)
             dataset.source = source.id
-        if fresh:
-            dataset.kind = type_of(dataset.space, dataset.kind)
         return dataset
 
     def _describe(self, dataset: Dataset, name: str) -> None:

@@ -28,6 +28,7 @@ from headwater.server.store.entities import (
 )
 from headwater.server.store.planned_ends import is_stream
 from headwater.server.store.write import named_parents
+from headwater.server.store.write.store_types import type_of
 from headwater.server.store.write.task_jobs import PART_OF, ParentJobs
 
 if TYPE_CHECKING:
@@ -535,8 +536,9 @@ class WriteSession:
         """A dataset row for a name not seen before."""
         space = self.namespace(key[0], time)
         number = self.number("dataset")
+        kind = type_of(key[0], "DB_TABLE")
         dataset = Dataset(
-            number, space.id, key[0], key[1], number, None, "DB_TABLE", time, time, 0, None,
+            number, space.id, key[0], key[1], number, None, kind, time, time, 0, None,
             DatasetState(),
         )  # fmt: skip
         self.datasets[key] = self.datasets_by_id[number] = dataset
