@@ -248,6 +248,39 @@ def test_what_a_catalog_answered_ends_with_the_table(store: Store) -> None:
     assert told(store, "t") == before
 
 
+def test_a_table_that_was_dropped_stays_so_after_retention(store: Store) -> None:
+    """Also where the table that came after it was altered since."""
+    send(store, beat(0, "agent", 1, outputs=[table("a int", "uuid-1", 1)]))
+    drop = dataset("t", lifecycleStateChange=change("DROP"))
+    send(store, event("COMPLETE", 10, run=2, job="drop", outputs=[drop]))
+    send(store, beat(12, "writer", 3, outputs=[dataset("t", schema=fields("x int"))]))
+    alter = dataset("t", schema=fields("x int, y int"), lifecycleStateChange=change("ALTER"))
+    send(store, event("COMPLETE", 20, run=4, job="alter", outputs=[alter]))
+    before = told(store, "t")
+    retain(store, time.time_ns() // 1000)
+    later = beat(0, "writer", 3, outputs=[dataset("t", schema=fields("x int, y int, z int"))])
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 2))
+    send(store, {**later, "eventTime": now})
+    assert told(store, "t")[:-1] == before
+    assert told(store, "t")[-1][1] == "x int, y int, z int"
+
+
+def test_a_dataset_that_was_written_after_a_drop_is_there_in_any_order(store: Store) -> None:
+    for number, order in enumerate(orders(range(3))):
+        name = f"t{number}"
+        drop = dataset(name, lifecycleStateChange=change("DROP"))
+        events = [
+            event("COMPLETE", 5, run=10 * number + 1, job="drop", outputs=[drop]),
+            event("COMPLETE", 7, run=10 * number + 2, job="drop", outputs=[drop]),
+            event("COMPLETE", 9, run=10 * number + 3, outputs=[name]),
+        ]
+        for place in order:
+            send(store, events[place])
+        found = View(store.connection, Bodies(store.packer)).dataset("s3://lake", name)
+        assert found is not None
+        assert (found.state.lifecycle, found.state.gone) == ("", False)
+
+
 def test_only_a_new_version_is_news(store: Store) -> None:
     news: list[dict[str, Any]] = []
     store.on_change = lambda _, changes: news.extend(changes)

@@ -44,12 +44,11 @@ DELETE FROM column_map WHERE time < ? AND EXISTS (
   SELECT 1 FROM column_map o WHERE o.dataset = column_map.dataset AND o.job = column_map.job
   AND o.time > column_map.time AND o.time <= ?)
 """
-
-
+# That a dataset was created or dropped (a run below 0) also ends what a catalog answered before.
 _ENDS = """
 DELETE FROM schema_end WHERE time < ? AND EXISTS (
   SELECT 1 FROM schema_end o WHERE o.dataset = schema_end.dataset
-  AND o.time > schema_end.time AND o.time <= ?)
+  AND o.time > schema_end.time AND o.time <= ? AND (o.run < 0 OR schema_end.run >= 0))
 """
 _NOTE = (
     "INSERT INTO setting (name, value) VALUES (?, ?)"

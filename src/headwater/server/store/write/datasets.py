@@ -187,14 +187,12 @@ class DatasetProjection:
         """Keep when the dataset was last dropped and last written, whichever is received first."""
         state = dataset.state
         if change == "DROP":
-            if state.dropped is not None and state.dropped >= time:
-                return
-            state.dropped = time
+            if state.dropped is None or state.dropped < time:
+                state.dropped = time
+                self.session.dirty["dataset"][dataset.id] = dataset
         elif direction == OUTPUT and (state.written is None or state.written < time):
             state.written = time
-        else:
-            return
-        self.session.dirty["dataset"][dataset.id] = dataset
+            self.session.dirty["dataset"][dataset.id] = dataset
         if state.dropped is not None:
             state.lifecycle = "DROP" if state.gone else state.lifecycle.replace("DROP", "")
 
