@@ -179,6 +179,21 @@ def test_the_job_is_named_by_whom_the_user_says() -> None:
     assert (derived.job.namespace, derived.job.name) == ("default", "orders-s3-sink")
 
 
+@pytest.mark.parametrize(
+    ("names", "links"),
+    [("db.a", {"db.a": []}), ("db.a,db.b", {"db.a": [], "db.b": ["topics/b"]}),
+     ("db.a,db.b,db.c", {"db.a": ["topics/a"], "db.b": ["topics/b"], "db.c": ["topics/c"]})],
+)  # fmt: skip
+def test_a_declared_name_of_several_datasets_makes_none_of_them_the_other(
+    names: str, links: dict[str, list[str]]
+) -> None:
+    config = {"connector.class": "io.confluent.connect.s3.S3SinkConnector", "topics": "a,b,c",
+              "s3.bucket.name": "lake", "headwater.dataset.namespace": "hive://m:9083",
+              "headwater.dataset.names": names}  # fmt: skip
+    found = derive(Connector("c", "sink", config), NoMetadata(), DeriveSettings()).lineage
+    assert {one.name: [link.name for link in one.symlinks] for one in found.outputs} == links
+
+
 def test_a_topic_says_which_subject_its_columns_come_from() -> None:
     class Registry(NoMetadata):
         def topic_schema(self, topic: str, connector: Connector) -> TopicSchema | None:

@@ -133,6 +133,7 @@ class Builder:
         flows = list(self._flows.values())
         stores.clear()
         self._flows.clear()
+        stands_for: dict[DatasetName, set[DatasetName]] = {}
         for number, topic in enumerate(found_topics):
             of_topic = [flow for flow in flows if topic.id in (flow.input, flow.output)]
             position = topics.index(topic.name) if topic.name in topics else number
@@ -143,11 +144,16 @@ class Builder:
             where = given.where("dataset.namespace" if namespace else "dataset.names")
             why = Evidence("user mapping", where)
             dataset = _merge_into(stores, replace(declared, evidence=(why,)))
+            if known is not None:
+                stands_for.setdefault(dataset.id, set()).add(known.id)
             flow = next((f for f in of_topic if known and known.id in (f.input, f.output)), None)
             columns = flow.columns if flow else None
             kept = [e for e in flow.evidence if e.source in ("catalog", "rule")] if flow else ()
             ends = (topic, dataset) if role == "sink" else (dataset, topic)
             self.add_edge(*ends, columns, (*topic.evidence[:1], why, *kept))
+        for name, several in stands_for.items():
+            if len(several) > 1:  # what stands for several datasets is another name of none
+                stores[name] = replace(stores[name], symlinks=())
 
     def _declared(
         self, namespace: str, names: list[str], topic: Dataset, position: int, known: Dataset | None
