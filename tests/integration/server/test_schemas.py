@@ -265,6 +265,25 @@ def test_a_table_that_was_dropped_stays_so_after_retention(store: Store) -> None
     assert told(store, "t")[-1][1] == "x int, y int, z int"
 
 
+def test_the_schema_of_now_is_in_the_history_where_its_claims_are_older_than_retention(
+    store: Store,
+) -> None:
+    link = facet(identifiers=[{"namespace": "hive://m", "name": "db.t", "type": "TABLE"}])
+    send(store, beat(0, "one", 1, outputs=[dataset("t", schema=fields("a int"))]))
+    send(store, beat(5, "two", 2, outputs=[dataset("db.t", "hive://m", schema=fields("b int"))]))
+    send(store, beat(9, "one", 1, outputs=[dataset("u", schema=fields("a int"))]))
+    kept = int(time.time() * 1_000_000)
+    retain(store, kept)
+    send(store, beat(7, "late", 3, outputs=[dataset("u", schema=fields("b int"))]))
+    send(store, beat(20, "linker", 4, inputs=[dataset("t", symlinks=link)]))
+    since = time.strftime("%M:%S", time.gmtime(kept / 1_000_000))
+    assert told(store, "u") == [("00:09", "a int"), (since, "a int, b int")]
+    assert told(store, "t") == [("00:00", "a int"), ("00:05", "b int"), (since, "a int, b int")]
+    assert told(store, "db.t", "hive://m") == told(store, "t")
+    rebuild(store)
+    assert told(store, "u") == [("00:09", "a int"), (since, "a int, b int")]
+
+
 def test_a_dataset_that_was_written_after_a_drop_is_there_in_any_order(store: Store) -> None:
     for number, order in enumerate(orders(range(3))):
         name = f"t{number}"

@@ -211,7 +211,7 @@ def history_and_current(
 
     A better rank that is received for the first time corrects the version that holds then, because
     the dataset did not change. Where no claim is later than `since`, `early` may be the versions
-    until then.
+    until then; they stay as they are.
     """
     found = list(early)
     ranks: dict[Part, tuple[Rank, bytes]] = {}
@@ -230,7 +230,11 @@ def history_and_current(
             version = msgspec.structs.replace(version, time=found.pop().time)
         if not found or remembered_shape(found[-1].fields) != remembered_shape(version.fields):
             found.append(version)
-    return found, _resolve(time, held, found[-1].fields if found else (), topic=topic)
+    now = _resolve(time, held, found[-1].fields if found else (), topic=topic)
+    if now and found and remembered_shape(now.fields) != remembered_shape(found[-1].fields):
+        # What is known of the time before `since` only now holds from then on.
+        found.append(msgspec.structs.replace(now, time=max(since, found[-1].time + 1)))
+    return found, now
 
 
 def _ranks(
