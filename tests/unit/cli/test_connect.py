@@ -138,15 +138,17 @@ def test_a_connect_that_is_away_is_one_line(capsys: pytest.CaptureFixture[str]) 
 
 @pytest.fixture
 def elsewhere() -> Iterator[str]:
-    """A web server that is not Connect."""
+    """A web server that is not Connect; below /any every page is there."""
 
     class Page(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             raw = b"<html>welcome</html>"
-            self.send_response(200 if self.path == "/" else 404)
+            self.send_response(200 if self.path == "/" or self.path.startswith("/any") else 404)
             self.send_header("Content-Length", str(len(raw)))
             self.end_headers()
             self.wfile.write(raw)
+
+        do_PUT = do_GET
 
         def log_message(self, *args: Any) -> None:
             pass
@@ -158,11 +160,12 @@ def elsewhere() -> Iterator[str]:
     server.server_close()
 
 
+@pytest.mark.parametrize("at", ["", "/any"])
 @pytest.mark.parametrize("words", [["list"], ["status"], ["pause", "x"], ["explain", "x"]])
 def test_an_address_of_something_else_is_asked_about(
-    words: list[str], elsewhere: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], at: str, elsewhere: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _run(["connect", *words, "--url", elsewhere], debug=False) == 1
+    assert _run(["connect", *words, "--url", elsewhere + at], debug=False) == 1
     assert "is this the address of Kafka Connect's REST interface?" in capsys.readouterr().err
 
 

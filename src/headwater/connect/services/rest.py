@@ -217,7 +217,7 @@ class ConnectRest:
     def exists(self, name: str) -> bool:
         """Whether Connect has the connector; raises ConnectError when it does not answer."""
         try:
-            self._send("GET", f"/connectors/{quote(name, safe='')}")
+            self._json("GET", f"/connectors/{quote(name, safe='')}")
         except ConnectError as error:
             if error.trouble is ProblemKind.MISSING and name in error.answer:
                 return False
