@@ -8,14 +8,15 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from headwater.cli.connect.options import check_interval, registry_endpoint
 from headwater.cli.output import AsJson, escape, out, print_json, print_wide, table_of
+from headwater.cli.server.serve import check_certificate, read_properties
 from headwater.cli.server.store_options import seconds
 from headwater.cli.settings import (
     SECTIONS,
     VARIABLES,
     Setting,
     SettingsFile,
-    given_by,
     settings_of,
     unknown_variables,
     variable_in_use,
@@ -96,8 +97,7 @@ def check(context: typer.Context, as_json: AsJson = False) -> None:
     root, file = context.find_root(), context.obj
     problems = [f"{file.path}: {problem}" for problem in file.problems]
     problems += unknown_variables(root.command)
-    if not file.problems:
-        problems += [one for section in SECTIONS for one in _refused(root, file, section)]
+    problems += [one for section in SECTIONS for one in _refused(root, file, section)]
     if as_json:
         path = str(file.path) if file.path else None
         print_json({"file": path, "ok": not problems, "problems": problems})
@@ -110,13 +110,17 @@ def check(context: typer.Context, as_json: AsJson = False) -> None:
         raise typer.Exit(UsageError.exit_code)
 
 
-def _parsed(root: Any, section: str, flags: list[str]) -> Any:
-    """The context in which a section's command would run, its values converted as they would be."""
+def _parsed(root: Any, section: str, flags: list[str], *, lenient: bool = False) -> Any:
+    """The context in which a section's command would run, its values converted as they would be.
+
+    Where it is `lenient`, a value that cannot be converted is no error yet.
+    """
     at = root
     *groups, last = SECTIONS[section].command
     for name in groups:
         at = type(root)(at.command.commands[name], parent=at, info_name=name)
-    return at.command.commands[last].make_context(last, list(flags), parent=at)
+    command = at.command.commands[last]
+    return command.make_context(last, list(flags), parent=at, resilient_parsing=lenient)
 
 
 def _held(root: Any, file: SettingsFile, section: str, flags: list[str]) -> list[SettingValue]:
@@ -133,21 +137,30 @@ def _held(root: Any, file: SettingsFile, section: str, flags: list[str]) -> list
 
 
 def _refused(root: Any, file: SettingsFile, section: str) -> list[str]:
-    try:
-        parsed = _parsed(root, section, [])
-    except typer.BadParameter as error:
-        return [f"{given_by(error)}[{section}] {error.format_message()}"]
-    except UsageError as error:
-        return [f"[{section}] {_in_one(error)}"]
+    at = _parsed(root, section, [], lenient=True)
+    at.resilient_parsing = False
     found = []
     for setting in settings_of(root.command).values():
-        if setting.section == section:
-            problem = _unusable(setting, parsed.params[setting.option.name])
-            source = parsed.get_parameter_source(setting.option.name).name
-            if problem:
-                where = _origin(setting, source, file)
-                found.append(f"{where}: [{section}] {setting.key}: {problem}")
+        if setting.section == section and (problem := _problem(at, setting)):
+            where = _origin(setting, at.get_parameter_source(setting.option.name).name, file)
+            found.append(f"{where}: [{section}] {setting.key}: {problem}")
+    if section == "server" and not found:
+        try:
+            check_certificate(at.params["certificate"], at.params["key"])
+        except UsageError as error:
+            found.append(f"[server] {_in_one(error)}")
     return found
+
+
+def _problem(at: Any, setting: Setting) -> str:
+    """What is wrong with the value that holds; empty where nothing is."""
+    try:
+        value = setting.option.process_value(at, setting.option.consume_value(at, {})[0])
+    except typer.BadParameter as error:
+        return str(error.message)
+    except UsageError as error:
+        return _in_one(error)
+    return _unusable(setting, value)
 
 
 def _unusable(setting: Setting, value: Any) -> str:
@@ -170,22 +183,69 @@ def _unusable(setting: Setting, value: Any) -> str:
 
 
 def _read(setting: Setting, value: Any) -> None:
-    """Read a value that its option takes as any text, as the command does; raises UsageError."""
-    match setting.section, setting.key:
-        case "server", "keep" | "max-age":
-            seconds(value, f"--{setting.key}")
-        case "server", "root-path":
+    """Read a value that its option takes as any text or file, as the command does; raises UsageError."""
+    if setting.section == "server":
+        _read_for_server(setting.key, value)
+    elif setting.section == "connect":
+        _read_for_connect(setting.key, value)
+
+
+def _read_for_server(key: str, value: Any) -> None:
+    match key:
+        case "keep" | "max-age":
+            seconds(value, f"--{key}")
+        case "store":
+            from headwater.server.store.database import check_url
+
+            check_url(value)
+        case "token-file":
+            from headwater.server.http.serve import read_tokens
+
+            read_tokens(value)
+        case "alerts":
+            from headwater.server.alerts.rules import read_rules
+
+            read_rules(value)
+        case "forward-kafka":
+            from headwater.server.forward import read_target
+
+            read_target(value)
+        case "kafka-config":
+            read_properties(value)
+        case "root-path":
             from headwater.server.http.proxies import read_root_path
 
             read_root_path(value)
-        case "server", "trusted-proxies":
+        case "trusted-proxies":
             from headwater.server.http.proxies import Proxies
 
             Proxies(value)
-        case "server", "user-role":
+        case "user-role":
             from headwater.server.http.auth import read_people
 
             read_people(value)
+
+
+def _read_for_connect(key: str, value: Any) -> None:
+    match key:
+        case "poll" | "heartbeat" | "grace":
+            check_interval(key, value)
+        case "url":
+            from headwater.connect.agent.clusters_file import endpoint_of
+
+            endpoint_of([part for one in value for part in one.split(",")], {}, {}, "--url")
+        case "registry-url":
+            registry_endpoint(value, "--registry-url")
+        case "clusters":
+            from headwater.connect.agent.clusters_file import read_agent_config
+
+            read_agent_config(value)
+        case "mappings":
+            from headwater.connect.config import read_text
+            from headwater.connect.derive.mapping import read_rules
+
+            for file in value:
+                read_rules(read_text(file))
 
 
 def _in_one(error: UsageError) -> str:

@@ -247,8 +247,7 @@ def read_file(root: Any, path: Path | None) -> SettingsFile:
                 setting = known.get((section, key))
                 if setting is None:
                     problem = _unknown(section, key, known)
-                else:
-                    problem = _misfit(setting.option, value)
+                elif not (problem := _misfit(setting.option, value)):
                     many = setting.option.multiple and not isinstance(value, list)
                     file.values[section, key] = [value] if many else value
                 if problem:

@@ -15,6 +15,7 @@ import headwater
 from headwater.cli import main, settings
 from headwater.cli.main import _run
 from headwater.cli.server import serve
+from tests.unit.connect.certificates import Authority
 
 ROOT: Any = get_command(main.app)
 FILE = """
@@ -120,7 +121,7 @@ def test_credentials_are_masked(
         ("[server]\nport = [1]", "[server] port: not a text or a number"),
         ("[connect]\nurl = [1]", "[connect] url: not all of them are texts"),
         ("[server", "not TOML"),
-        ("[server]\nport = 70000", "--port"),
+        ("[server]\nport = 70000", "65535"),
     ],
 )  # fmt: skip
 def test_a_wrong_file_is_an_error_of_every_command(
@@ -182,6 +183,75 @@ mappings = ["/no/such/rules.yml"]
         f"{file}:6: [server] user-role: --user-role 'reader'",
         f"{file}:9: [connect] mappings: /no/such/rules.yml: No such file or directory",
     ]
+
+
+def test_check_finds_every_wrong_value_at_once(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (rules := file.with_name("alerts.toml")).write_text("x = [")
+    (client := file.with_name("kafka.properties")).write_text("no pair")
+    (empty := file.with_name("tokens")).write_text("")
+    (globs := file.with_name("rules.yml")).write_text("- a list")
+    file.write_text(
+        f"""
+[server]
+prot = 1
+port = 70000
+batch-limit = "many"
+page = "no"
+store = "mysql://a/b"
+token-file = "{empty}"
+alerts = "{rules}"
+kafka-config = "{client}"
+forward-kafka = "/events"
+[connect]
+poll = 0
+url = ["ftp://connect"]
+registry-url = "ftp://registry"
+mappings = ["{globs}"]
+"""
+    )
+    monkeypatch.setenv("HEADWATER_SERVER_INSECURE", "perhaps")
+    monkeypatch.setenv("HEADWATER_CONNECT_GRACE", "-1")
+    assert _run(["config", "check", "--json"], debug=False) == 2
+    problems = json.loads(capsys.readouterr().out)["problems"]
+    assert {problem.partition("] ")[2].partition(":")[0] for problem in problems} == {
+        "prot", "port", "batch-limit", "page", "store", "token-file", "alerts", "kafka-config",
+        "forward-kafka", "insecure", "poll", "url", "registry-url", "mappings", "grace",
+    }  # fmt: skip
+    assert f"{file}:4: [server] port: " in "\n".join(problems)
+    assert "$HEADWATER_CONNECT_GRACE: [connect] grace: " in "\n".join(problems)
+    assert len(problems) == 15
+
+
+def test_a_certificate_that_cannot_be_used_is_named_before_anything_starts(
+    tmp_path: Path, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    authority = Authority(tmp_path, "authority")
+    server = authority.issue("server")
+    certificate, key, other = server.cert, server.key, authority.issue("other").key
+    text = f'[server]\ncertificate = "{certificate}"\n'
+    for given, problem in (
+        ("", "TLS needs both"),
+        (f'key = "{certificate}"', "cannot be used: "),
+        (f'key = "{other}"', "cannot be used: KEY_VALUES_MISMATCH"),
+    ):
+        file.write_text(text + given)
+        assert _run(["config", "check"], debug=False) == 2
+        assert problem in capsys.readouterr().out
+        assert _run(["server", "--store", f"sqlite:///{tmp_path}/x.db"], debug=False) == 2
+        assert problem in capsys.readouterr().err
+    assert not (tmp_path / "x.db").exists()
+    file.write_text(f'{text}key = "{key}"')
+    assert _run(["config", "check"], debug=False) == 0
+
+
+def test_a_file_of_client_settings_is_read_wherever_one_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["server", "--store", f"sqlite:///{tmp_path}/x.db", "--kafka-config", "nowhere"]
+    assert _run(words, debug=False) == 2
+    assert "cannot read nowhere" in capsys.readouterr().err
 
 
 def test_a_wrong_variable_is_named(

@@ -169,8 +169,8 @@ def cluster_config(
     given = {"poll": asked.poll, "heartbeat": asked.heartbeat, **(times or {})}
     registry = registry_endpoint(registry_url, "--registry-url") if registry_url else None
     for option, value in given.items():
-        if value is not None and not 0 < value < math.inf:
-            raise UsageError(f"--{option} {value:g}: not a number of seconds above zero")
+        if value is not None:
+            check_interval(option, value)
     return ClusterConfig(
         name=name or urlsplit(endpoint.urls[0]).netloc,
         endpoint=endpoint,
@@ -189,6 +189,12 @@ def cluster_config(
         producers=producers,
         skip_producers=tuple(skip_producers or ()),
     )
+
+
+def check_interval(option: str, value: float) -> None:
+    """Refuse what is no time between two polls or heartbeats."""
+    if not 0 < value < math.inf:
+        raise UsageError(f"--{option} {value:g}: not a number of seconds above zero")
 
 
 def registry_endpoint(url: str, option: str) -> Endpoint:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 from pathlib import Path  # noqa: TC003  (typer reads the annotations)
+from ssl import PROTOCOL_TLS_SERVER, SSLContext, SSLError
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from headwater.server.app import App
     from headwater.server.store import Store
 
-__all__ = ["rebuild", "require_free", "server"]
+__all__ = ["check_certificate", "read_properties", "rebuild", "require_free", "server"]
 
 log = logging.getLogger("headwater.server")
 
@@ -171,11 +172,7 @@ def server(
     from headwater.server.http.proxies import read_root_path
     from headwater.server.http.serve import read_tokens, serve
 
-    if (certificate is None) != (key is None):
-        raise UsageError("TLS needs both --certificate and --key")
-    for file in (certificate, key):
-        if file is not None and not file.is_file():
-            raise UsageError(f"{file} is not a file")
+    check_certificate(certificate, key)
     settings = ServerSettings(
         tokens=read_tokens(token_file),
         page=page,
@@ -198,6 +195,7 @@ def server(
     )
     if user_role and not user_header:
         raise UsageError("--user-role needs --user-header")
+    kafka = read_properties(kafka_config)
     configure: list[Any] = []
 
     # Not before the store is open: it may be refused.
@@ -215,7 +213,7 @@ def server(
             group=kafka_group,
             member=f"{socket.gethostname()}-{port}",
             dead_letters=dead_letter_topic or "",
-            config=_properties(kafka_config),
+            config=kafka,
         )
         configure.append(lambda app: app.background.append(consume(source)))
         say(f"reading {source.topic} of {source.bootstrap}; dead letters: {source.dead}")
@@ -237,9 +235,7 @@ def server(
                 f"{target} would be read and written: commands in it are no events",
                 hint="say another topic: --forward-kafka BOOTSTRAP/TOPIC",
             )
-        out_to = ForwardSettings(
-            bootstrap=bootstrap, topic=target, config=_properties(kafka_config)
-        )
+        out_to = ForwardSettings(bootstrap=bootstrap, topic=target, config=kafka)
         configure.append(lambda app: forward(app, out_to))
         say(f"forwarding the log to {target} of {bootstrap}")
     require_free(host, port)
@@ -322,7 +318,27 @@ def _say(text: str, log_format: LogFormat) -> None:
         err.print(text, markup=False, soft_wrap=True)
 
 
-def _properties(file: Path | None) -> dict[str, str]:
+def check_certificate(certificate: Path | None, key: Path | None) -> None:
+    """Refuse what TLS cannot be served with, before anything is opened."""
+    if certificate is None or key is None:
+        if certificate is not key:
+            raise UsageError("TLS needs both --certificate and --key")
+        return
+    for file in (certificate, key):
+        if not file.is_file():
+            raise UsageError(f"{file} is not a file")
+    try:
+        # A key with a passphrase would otherwise be asked for on the terminal.
+        SSLContext(PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password=lambda: "")
+    except OSError as error:
+        reason = (error.reason or "not PEM") if isinstance(error, SSLError) else error.strerror
+        raise UsageError(
+            f"--certificate {certificate} and --key {key} cannot be used: {reason}",
+            hint="PEM files: the certificate with its chain, and its key without a passphrase",
+        ) from None
+
+
+def read_properties(file: Path | None) -> dict[str, str]:
     """Client settings from a file, so that secrets need not stand on the command line."""
     if file is None:
         return {}

@@ -24,6 +24,7 @@ __all__ = [
     "StoreUnavailableError",
     "TamperedError",
     "UnstorableError",
+    "check_url",
     "open_database",
 ]
 
@@ -228,23 +229,32 @@ def upsert_sql(table: Table, source: str) -> str:
     )
 
 
-def open_database(url: str) -> Database:
-    """The database behind `sqlite:///FILE` or `postgresql://…`, brought to the newest schema."""
+def check_url(url: str) -> None:
+    """Refuse the address of a store of another kind, or of no file."""
     scheme = urlsplit(url).scheme
-    database: Database
     if scheme == "sqlite":
-        from headwater.server.store.database.sqlite import SqliteDatabase
+        from headwater.server.store.database.sqlite import sqlite_path
 
-        database = SqliteDatabase(url)
-    elif scheme in ("postgresql", "postgres"):
-        from headwater.server.store.database.postgres import PostgresDatabase
-
-        database = PostgresDatabase(url)
-    else:
+        sqlite_path(url)
+    elif scheme not in ("postgresql", "postgres"):
         raise UsageError(
             f"the store {scheme or url!r} is not known",
             hint="use sqlite:///FILE or postgresql://USER@HOST/DATABASE",
         )
+
+
+def open_database(url: str) -> Database:
+    """The database behind `sqlite:///FILE` or `postgresql://…`, brought to the newest schema."""
+    check_url(url)
+    database: Database
+    if url.startswith("sqlite:"):
+        from headwater.server.store.database.sqlite import SqliteDatabase
+
+        database = SqliteDatabase(url)
+    else:
+        from headwater.server.store.database.postgres import PostgresDatabase
+
+        database = PostgresDatabase(url)
     migrate(database)
     return database
 
