@@ -241,11 +241,10 @@ def _read_for_connect(key: str, value: Any) -> None:
 
             read_agent_config(value)
         case "mappings":
-            from headwater.connect.config import read_text
-            from headwater.connect.derive.mapping import read_rules
+            from headwater.connect.agent.cluster_lineage import read_mapping_file
 
             for file in value:
-                read_rules(read_text(file))
+                read_mapping_file(file)
 
 
 def _in_one(error: UsageError) -> str:

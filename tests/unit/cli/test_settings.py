@@ -221,6 +221,7 @@ mappings = ["{globs}"]
     }  # fmt: skip
     assert f"{file}:4: [server] port: " in "\n".join(problems)
     assert "$HEADWATER_CONNECT_GRACE: [connect] grace: " in "\n".join(problems)
+    assert f"[connect] mappings: {globs}: " in "\n".join(problems)
     assert len(problems) == 15
 
 

@@ -17,6 +17,7 @@ from headwater.connect.derive.refresh import derivation
 from headwater.connect.life.state import Condition, condition
 from headwater.connect.model import Connector, Derived, job_of
 from headwater.connect.run_event import deletion_event, failure_of, job_event, run_event, task_event
+from headwater.errors import UsageError
 from headwater.lineage.model import Failure
 from headwater.lineage.openlineage.events import EventType, from_micros
 from headwater.lineage.openlineage.writer import encode
@@ -36,8 +37,17 @@ def settings_of(config: ClusterConfig) -> DeriveSettings:
     """How a cluster's connectors are to be read."""
     rules: list[MappingRule] = []
     for name in config.mappings:
-        rules += read_rules(read_text(Path(name)))
+        rules += read_mapping_file(Path(name))
     return DeriveSettings(config.namespace, tuple(rules), config.internal)
+
+
+def read_mapping_file(path: Path) -> tuple[MappingRule, ...]:
+    """The rules of a user's mapping file; raises UsageError that names it."""
+    text = read_text(path)
+    try:
+        return read_rules(text)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error.message}", hint=error.hint) from None
 
 
 class JobNames:
