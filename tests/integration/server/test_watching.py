@@ -74,6 +74,7 @@ def test_a_figure_that_grows_never_falls(client: Client) -> None:
     after = figures(client.call("GET", "/api/v2/metrics").text)
     growing = re.findall(r"^# TYPE (\w+) counter$", before, re.MULTILINE)
     assert "headwater_commits_total" in growing
+    assert [name for name in growing if not name.endswith("_total")] == []
     for name, value in figures(before).items():
         if name.partition("{")[0] in growing:
             assert after[name] >= value, name

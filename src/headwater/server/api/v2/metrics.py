@@ -34,7 +34,7 @@ def metrics(app: App, view: View) -> Response:
     ((live,),) = view.all(sql, (running,))
     found = [
         labelled("headwater_build_info", "gauge", "The version.", [({"version": __version__}, 1)]),
-        total("headwater_log_records", "Records of the log, events and commands.", seq),
+        gauge("headwater_log_records", "Records of the log, events and commands.", seq),
         gauge("headwater_jobs_running", "Jobs whose newest run is RUNNING.", live),
         gauge(
             "headwater_store_bytes", "Bytes of the store on its disk.", app.store.database.size()
