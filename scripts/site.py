@@ -19,7 +19,9 @@ OUTSIDE = {
     "CONTRIBUTING.md": "CONTRIBUTING.md",
     "CHANGELOG.md": "CHANGELOG.md",
 }
-STATIC = (".json", ".png", ".yml", "")
+STATIC = (".css", ".json", ".png", ".yml", "")
+UNSEARCHED = "CHANGELOG.md"
+"""It names everything, and would be among the answers to every search."""
 FENCE = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 
@@ -60,6 +62,7 @@ def gathered() -> tuple[dict[str, str], list[str]]:
         return "".join([*parts, LINK.sub(link, text[at:])])
 
     pages = {to: page(to, path) for to, path in found.items() if path.suffix == ".md"}
+    pages[UNSEARCHED] = f"---\nsearch:\n  exclude: true\n---\n\n{pages[UNSEARCHED]}"
     return pages, broken
 
 

@@ -137,6 +137,11 @@ def test_links_between_pages_lead_somewhere() -> None:
     assert site.gathered()[1] == []
 
 
+def test_a_search_of_the_site_leaves_the_changelog_out() -> None:
+    unsearched = [name for name, text in site.gathered()[0].items() if text.startswith("---\n")]
+    assert unsearched == ["CHANGELOG.md"]
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_the_program_takes_every_command_of_a_page(page: str) -> None:
     problems = {" ".join(line): said for line in calls(page, "headwater") if (said := taken(line))}
