@@ -204,6 +204,7 @@ token-file = "{empty}"
 alerts = "{rules}"
 kafka-config = "{client}"
 forward-kafka = "/events"
+certificate = "{empty}"
 [connect]
 poll = 0
 url = ["ftp://connect"]
@@ -218,11 +219,12 @@ mappings = ["{globs}"]
     assert {problem.partition("] ")[2].partition(":")[0] for problem in problems} == {
         "prot", "port", "batch-limit", "page", "store", "token-file", "alerts", "kafka-config",
         "forward-kafka", "insecure", "poll", "url", "registry-url", "mappings", "grace",
+        "TLS needs both --certificate and --key",
     }  # fmt: skip
     assert f"{file}:4: [server] port: " in "\n".join(problems)
     assert "$HEADWATER_CONNECT_GRACE: [connect] grace: " in "\n".join(problems)
     assert f"[connect] mappings: {globs}: " in "\n".join(problems)
-    assert len(problems) == 15
+    assert len(problems) == 16
 
 
 def test_a_certificate_that_cannot_be_used_is_named_before_anything_starts(
