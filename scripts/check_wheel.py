@@ -114,15 +114,18 @@ class Installed:
             self.run(str(self.bin / "python"), "-m", "pip", "install", "-q", what)
 
     def run(self, *command: str, timeout: float = 1200, **env: str) -> str:
-        done = subprocess.run(
-            command,
-            cwd=self.folder,
-            env={**self.env, **env},
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                command,
+                cwd=self.folder,
+                env={**self.env, **env},
+                capture_output=True,
+                text=True,
+                timeout=timeout,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise Failed(f"{' '.join(command)}\nwas not done after {timeout:g} s") from None
         expect(
             done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
         )

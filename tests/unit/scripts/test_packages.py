@@ -128,3 +128,17 @@ def test_a_page_that_no_browser_opened_is_named_and_fails_in_ci(
         with pytest.raises(check_wheel.Failed, match="NOT OPENED"):
             check_wheel.page(url)
         served.shutdown()
+
+
+def test_a_command_that_does_not_end_is_named_without_a_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def install(installed: check_wheel.Installed, wheel: Path) -> None:
+        installed.run("sleep", "60", timeout=0.1)
+
+    (tmp_path / "one.whl").touch()
+    monkeypatch.setattr(check_wheel.Installed, "_install", install)
+    monkeypatch.setattr(check_wheel, "contents", lambda dist: dist / "one.whl")
+    monkeypatch.setattr("sys.argv", ["check_wheel", "--dist", str(tmp_path)])
+    assert check_wheel.main() == 1
+    assert capsys.readouterr().err == "error: sleep 60\nwas not done after 0.1 s\n"
