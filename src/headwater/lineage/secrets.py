@@ -285,6 +285,10 @@ def _pairs(text: str, pattern: re.Pattern[str] = _KEY) -> str:
 
 
 _QUERIES = ("?", "&")
+# In a URL: what may stand before a host, a port, and all hosts before one
+_BEFORE_HOST, _MOST_HOSTS = ("/", ","), 512
+_A_PORT = re.compile(r"\d{2,5}(?![\w.@:\-])")
+_HOSTS = re.compile(r"[\w.\-:,]*")
 
 
 def _separates(text: str, found: re.Match[str], pattern: re.Pattern[str]) -> bool:
@@ -297,7 +301,13 @@ def _separates(text: str, found: re.Match[str], pattern: re.Pattern[str]) -> boo
     if ">" in separator and "=" not in separator and "-" not in separator:
         return before == "<"  # an element of XML, not a comparison
     # An ARN, `aws:secretsmanager:…:secret:name`, names a secret.
-    return before != ":" or ":" not in separator
+    if before == ":" and ":" in separator:
+        return False
+    # A host that is called like a secret: `kafka://auth-token:9092`
+    if separator != ":" or before not in _BEFORE_HOST or not _A_PORT.match(text, found.end()):
+        return True
+    scheme = text.rfind("://", max(0, found.start() - _MOST_HOSTS), found.start())
+    return scheme < 0 or not _HOSTS.fullmatch(text, scheme + 3, found.start())
 
 
 def _value(text: str, found: re.Match[str], grade: int, *, spaced: bool) -> tuple[int, int]:
