@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
 __all__ = ["Destination", "RefusedError", "destinations"]
+
+_URL = re.compile(
+    r"([a-z][a-z0-9+.\-]*://)([^\s\"'<>;/?]*)([^\s\"'<>;?]*)([^\s\"'<>;]*)", re.IGNORECASE
+)
 
 
 class Destination:
@@ -119,12 +124,31 @@ def _identity(kind: str, shown: str, transport: Any) -> str:
     if kind == "file":
         path = str(transport.config.log_file_path)
         return f"file {path if '://' in path else Path(path).absolute()}"
-    if kind in ("http", "kafka", "msk-iam", "console", "noop"):
+    if kind == "http":
+        return " ".join((shown, *_hidden_places(urljoin(transport.url, transport.endpoint))))
+    if kind in ("kafka", "msk-iam", "console", "noop"):
         return shown
     # Where another kind leads is in its configuration; a secret may change and the place stay.
     config = getattr(transport, "config", None)
-    fields = clean_value({str(key): str(value) for key, value in _fields(config).items()})
-    return f"{shown} {json.dumps(fields, sort_keys=True)}" if fields else shown
+    fields = {str(key): str(value) for key, value in _fields(config).items()}
+    if not fields:
+        return shown
+    places = [place for value in fields.values() for place in _hidden_places(value)]
+    return " ".join((shown, json.dumps(clean_value(fields), sort_keys=True), *places))
+
+
+def _hidden_places(text: str) -> list[str]:
+    """The addresses in a text whose host or path is masked when shown, as the path of a webhook is.
+
+    Two that are shown alike then lead to different places. A login and a token in a query do not tell
+    them apart: they may change and the place stay.
+    """
+    found = []
+    for scheme, authority, path, query in _URL.findall(text):
+        host = authority.rpartition("@")[2]
+        if redact(f"{scheme}{host}{path}") != f"{scheme}{host}{path}":
+            found.append(f"{scheme}{host}{path}{redact(query)}")
+    return found
 
 
 def _fields(config: Any) -> Mapping[str, Any]:

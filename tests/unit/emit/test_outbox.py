@@ -644,6 +644,54 @@ def test_destinations_are_told_apart_by_where_they_lead(
     assert either("http://a", "http://b") != either("http://a", "http://c")
 
 
+HOOK = "https://hooks.slack.com/services/T000000/B000000/"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("http://my-secret:5000", "http://my-secret:6000"),
+        (f"{HOOK}{'a1' * 12}", f"{HOOK}{'b2' * 12}"),
+        (f"http://a/ghp_{'a1' * 18}", f"http://a/ghp_{'b2' * 18}"),
+        (f"http://AKIA{'A1' * 8}.a", f"http://AKIA{'B2' * 8}.a"),
+        ("http://a/?team=a&token=x", "http://a/?team=b&token=x"),
+    ],
+)
+def test_destinations_that_are_shown_alike_are_told_apart(one: str, other: str) -> None:
+    """What waits for a server went to another one where only what is masked told the two apart."""
+
+    def http(url: str) -> dict[str, Any]:
+        return {"type": "http", "url": url, "endpoint": url}
+
+    def wrapped(url: str) -> dict[str, Any]:
+        return {"type": "composite", "transports": [http(url)], "continue_on_success": False}
+
+    for config in (http, wrapped):
+        (first,), (second,) = destinations(config(one)), destinations(config(other))
+        assert first.name != second.name
+        for part in ("a1a1", "b2b2", "A1A1", "B2B2", "token=x"):
+            assert part not in first.shown + second.shown
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("http://ada:one@a", "http://ada:two@a"),
+        ("http://a/?token=one", "http://a/?token=two"),
+        ("http://a/x?team=a&sig=one", "http://a/x?team=a&sig=two"),
+        (
+            f"https://ada:one@{HOOK[8:]}{'a1' * 12}?token=one",
+            f"https://bob:two@{HOOK[8:]}{'a1' * 12}?token=two",
+        ),
+    ],
+)
+def test_a_destination_stays_the_same_when_its_secret_changes(one: str, other: str) -> None:
+    names = [
+        destinations({"type": "http", "url": url, "endpoint": url})[0].name for url in (one, other)
+    ]
+    assert names[0] == names[1]
+
+
 def test_a_wrong_transport_is_said_without_its_secret() -> None:
     with pytest.raises(UsageError) as caught:
         destinations({"type": "http", "auth": {"type": "api_key", "apiKey": "s3cr3t"}})
