@@ -301,6 +301,36 @@ def test_the_live_stream_is_limited_too(limited: tuple[Client, str]) -> None:
     assert not Message(0, "flow", json.dumps(sample).encode()).seen(limit)
 
 
+def test_of_an_address_in_a_text_nothing_is_left_and_its_likes_stay(store_url: str) -> None:
+    """What follows a namespace in an address is the name of a dataset."""
+    store = open_store(store_url)
+    token = create_token(store, "shop", "read", ["shop", "s3://team-b", "postgres://db:54321"])
+    client = Client(store, ServerSettings(tokens=[ADMIN]))
+    seen = "s3://team-b/x, postgres://db:54321/y and s3://team.c/z"
+    left = [
+        ("s3://team", f"{MARK}/a"), ("s3://team-b/deep", f"{MARK}/b"), ("postgres://db:5432", f"{MARK}.c"),
+        ("S3://Odd", f"{MARK}/d"), ("kafka://a:9092,b:9092", f"{MARK}-e"),
+    ]  # fmt: skip
+    texts = [f"{space}/{name}" for space, name in left]
+    texts += [f"s3a://team/{MARK}", f'{{"jdbc:postgresql://db:5432/{MARK}"}}']
+    failed = facet(message=f"none of {' '.join(texts)}: {seen}", programmingLanguage="JAVA")
+    inputs = [dataset(name, space) for space, name in left]
+    inputs += [dataset("x", "s3://team-b"), dataset("y", "postgres://db:54321")]
+    made = of("shop", event("FAIL", 1, inputs=inputs, run_facets={"errorMessage": failed}))
+    try:
+        sent = ask(client, ADMIN, "/api/v1/lineage", method="POST", content=json.dumps(made))
+        assert sent.is_success, sent.text
+        for path in (f"/api/v2/runs/{run_id(1)}", "/api/v1/events"):
+            answer = ask(client, token, path)
+            assert answer.is_success
+            assert MARK not in answer.text
+            assert seen in answer.text
+        spaces = ask(client, token, "/api/v1/namespaces").json()["namespaces"]
+        assert {one["name"] for one in spaces} == {"shop", "s3://team-b", "postgres://db:54321"}
+    finally:
+        client.close()
+
+
 def test_every_table_is_limited_or_holds_no_names() -> None:
     assert set(ALL_TABLES) == LIMITED.keys() | UNLIMITED
     assert not LIMITED.keys() & UNLIMITED

@@ -8,10 +8,13 @@ name in their bodies is left out when they are read, and once more when an answe
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from functools import lru_cache
+from os.path import commonprefix
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headwater.lineage.graph import Direction
+from headwater.lineage.naming import SCHEMES
 from headwater.server.store.database import ReadConnection, within
 from headwater.server.store.database.schema import ALL_TABLES, TABLES
 from headwater.server.store.entities import INPUT, OUTPUT
@@ -74,6 +77,9 @@ LIMITED = {  # what is true of the rows that may be read
 _WORD = re.compile(r"\b[a-z_]+\b")
 _NODE = re.compile(r"(?:dataset|datasetField|job):(?=\S)")
 HIDDEN = "(hidden)"
+_SCHEME = re.compile(r"[a-z][a-z0-9+.\-]{0,40}(?=://)", re.IGNORECASE)
+_NAME_ENDS = re.compile(r"(?![\w\-]|\.\w)")
+_REST = re.compile(r"[^\s\"'`<>,;|\\()\[\]{}]*")
 
 
 class Limit(NamedTuple):
@@ -231,8 +237,8 @@ class _Filter:
         self._limit = limit
         self._known = known
         # Addresses are searched for in texts too; a plain word is too common for that.
-        others = sorted((n for n, seen in known.items() if not seen and "://" in n), key=len)
-        self._texts = re.compile("|".join(map(re.escape, others[::-1]))) if others else None
+        self._addresses = sorted(name for name in known if "://" in name)
+        self._longest = max(map(len, self._addresses), default=0)
 
     def kept(self, value: Any) -> Any:
         """What is left of a value, or `_GONE`."""
@@ -259,7 +265,51 @@ class _Filter:
         return found
 
     def _text(self, text: str) -> str:
-        return text if self._texts is None else self._texts.sub(HIDDEN, text)
+        """A text without addresses in hidden namespaces, whose rest is the name of a dataset there."""
+        if "://" not in text:
+            return text
+        parts: list[str] = []
+        done = 0
+        for address in _SCHEME.finditer(text):
+            end = self._hidden_end(text, address) if address.start() >= done else 0
+            if end:
+                parts += text[done : address.start()], HIDDEN
+                done = end
+        return "".join((*parts, text[done:])) if parts else text
+
+    def _hidden_end(self, text: str, address: re.Match[str]) -> int:
+        """Where an address ends that lies in a hidden namespace; 0 where it does not.
+
+        Of the namespaces that it begins with, the longest counts: `s3://a` is none of `s3://a-b/c`.
+        """
+        scheme, start = address[0], address.end()
+        store = SCHEMES.get(scheme.lower())
+        behind = text[start : start + self._longest]
+        for one in {scheme, scheme.lower(), store.scheme if store else scheme}:
+            length = self._beginning(one + behind) - len(one)
+            if length > 0:
+                rest = _REST.match(text, start + length)
+                hidden = not self._known[one + behind[:length]]
+                return rest.end() if hidden and rest else 0
+        return 0
+
+    def _beginning(self, text: str) -> int:
+        """How long the longest namespace is that a text begins with; 0 if there is none.
+
+        In the order of the alphabet it is the last before the text, or before what the text has in
+        common with that.
+        """
+        part = text
+        while at := bisect_right(self._addresses, part):
+            found = self._addresses[at - 1]
+            common = len(commonprefix((found, part)))  # noqa: RUF071  (of letters it is)
+            if common < len(found):
+                part = part[:common]
+            elif _NAME_ENDS.match(text, common):
+                return common
+            else:
+                part = part[: common - 1]
+        return 0
 
     def _seen(self, text: str) -> bool:
         """False for the id of a node, `kind:namespace:name`, in another namespace.
