@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import msgspec
 import pytest
 
 from headwater.lineage import schema as schemas
-from headwater.lineage.schema import Schema
+from headwater.lineage.schema import Schema, types
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "schema"
 
@@ -163,3 +164,41 @@ def test_a_column_is_found_by_its_path() -> None:
     assert inner.type == "int"
     assert schema.field("f.g") is None
     assert [field.name for field in schema.columns(containers=True)] == ["f", "f.f"]
+
+
+@pytest.mark.parametrize(
+    ("written", "normal"),
+    [
+        ("ARRAY<Integer>", "array<int>"),
+        ("list<map<text, list<numeric( 10 , 2 )>>>", "array<map<string,array<decimal(10,2)>>>"),
+        ("map<int,struct<a:list<integer>,b:int>>", "map<int,struct<a:list<integer>,b:int>>"),
+        ("array<struct<a:list<integer>>>", "array<struct<a:list<integer>>>"),
+        ("array<decimal(10,2)>", "array<decimal(10,2)>"),
+        ("map<,int>", "map<,int>"),
+        ("varchar(20)", "varchar(20)"),
+    ],
+)
+def test_a_type_has_one_spelling(written: str, normal: str) -> None:
+    assert types.normal(written) == normal
+    assert types.widens(written, normal)
+
+
+def test_types_in_containers_widen_as_they_do_alone() -> None:
+    assert types.widens("map<int,array<float>>", "map<long,list<double>>")
+    assert not types.widens("map<int,array<double>>", "map<int,array<float>>")
+    assert not types.widens("array<int>", "array<array<int>>")
+    assert not types.widens("array<int>", "map<int,int>")
+    assert not types.widens("array<int>", "int")
+
+
+@pytest.mark.parametrize(
+    "piece", ["array<", "map<int,", "a<b>", "array<int>,", "array< ", "<", ",", "("]
+)
+def test_a_type_is_read_in_one_pass_however_deep_it_is(piece: str) -> None:
+    times = []
+    for count in (2_000, 20_000):
+        text = piece * count + "integer" + ">" * count
+        began = time.thread_time()
+        assert types.widens(text, types.normal(text))
+        times.append(time.thread_time() - began)
+    assert times[1] < 30 * max(times[0], 0.01), times

@@ -41,7 +41,9 @@ _SAME = {
 }
 _PREFIX = {"numeric": "decimal", "character varying": "varchar", "nvarchar": "varchar"}
 _SIZED = re.compile(r"^([a-z_ ]+?)\s*\(\s*(\d{1,6})\s*(?:,\s*(\d{1,6})\s*)?\)$")
-_NESTED = re.compile(r"^(array|list|map)<(.*)>$", re.DOTALL)
+_MARK = re.compile(r"[<>(),]")
+_CONTAINERS = frozenset({"array", "list", "map"})
+_LONGEST_CONTAINER = 8
 # From one to the next nothing is lost; a type may go as far as it likes.
 _LADDERS = (
     ("tinyint", "smallint", "int", "long"),
@@ -68,10 +70,35 @@ def _short(kind: str) -> str:
 
 
 def _normal(kind: str) -> str:
+    return "".join(_tokens(kind))
+
+
+def _tokens(kind: str) -> list[str]:
+    """A type as the containers, commas and types of one spelling that it is written with.
+
+    One pass, however deep it is nested: types come from whoever sends events.
+    """
     text = " ".join(kind.split()).lower()
-    if match := _NESTED.match(text):
-        inner = ",".join(normal(part) for part in _split(match[2]))
-        return f"{_SAME.get(match[1], match[1])}<{inner}>"
+    tokens: list[str] = []
+    start = nested = inside = 0
+    for mark in _MARK.finditer(text):
+        at, sign = mark.start(), mark[0]
+        if sign in "<(":
+            name = text[start:at].strip() if at - start <= _LONGEST_CONTAINER else ""
+            if sign == "<" and not inside and name in _CONTAINERS:
+                tokens.append(f"{_SAME.get(name, name)}<")
+                nested, start = nested + 1, at + 1
+            else:
+                inside += 1  # of a struct, or of the size of a number
+        elif inside:
+            inside -= sign in ">)"
+        elif nested and sign in ",>":
+            tokens += filter(None, (_one(text[start:at].strip()), sign))
+            nested, start = nested - (sign == ">"), at + 1
+    return [*tokens, *filter(None, (_one(text[start:].strip()),))]
+
+
+def _one(text: str) -> str:
     if match := _SIZED.match(text):
         name = _PREFIX.get(match[1], match[1])
         size = f"{match[2]},{match[3] or 0}" if name == "decimal" else match[2]
@@ -81,12 +108,13 @@ def _normal(kind: str) -> str:
 
 def widens(old: str, new: str) -> bool:
     """Whether every value of the old type is a value of the new one."""
-    old, new = normal(old), normal(new)
+    before, after = _tokens(old), _tokens(new)
+    return len(before) == len(after) and all(map(_one_widens, before, after))
+
+
+def _one_widens(old: str, new: str) -> bool:
     if old == new:
         return True
-    if (a := _NESTED.match(old)) and (b := _NESTED.match(new)) and a[1] == b[1]:
-        before, after = _split(a[2]), _split(b[2])
-        return len(before) == len(after) and all(map(widens, before, after))
     if any(old in step and new in step[step.index(old) :] for step in _LADDERS):
         return True
     return _wider(_sized(old), _sized(new))
@@ -123,15 +151,3 @@ def _wider(old: tuple[str, int, int], new: tuple[str, int, int]) -> bool:
 def _sized(kind: str) -> tuple[str, int, int]:
     match = _SIZED.match(kind)
     return (match[1], int(match[2]), int(match[3] or 0)) if match else (kind, 0, 0)
-
-
-def _split(text: str) -> list[str]:
-    parts, depth, current = [], 0, ""
-    for char in text:
-        depth += (char in "<(") - (char in ">)")
-        if char == "," and depth == 0:
-            parts.append(current)
-            current = ""
-        else:
-            current += char
-    return [*parts, current]
