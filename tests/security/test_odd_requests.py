@@ -19,8 +19,8 @@ from headwater.cli.main import _run
 from headwater.cli.output import private_file
 from headwater.server.http.auth import create_token, list_tokens, revoke_token
 from headwater.server.store import open_store
-from tests.integration.server.making import event
-from tests.security.attacks import eventually, first_quick
+from tests.integration.server.making import dataset, event, facet
+from tests.security.attacks import answer, connected, eventually, first_quick
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -137,6 +137,43 @@ def test_a_request_that_offers_http2_is_answered_as_what_it_is(
         connection.sendall(f"GET /api/v2/health HTTP/1.1\r\n{OFFER}\r\n".encode())
         assert answers(connection, 1) == [b"200"]
     assert httpx.get(f"{server.url}/api/v2/health").json()["events"] == 10
+
+
+def test_of_two_hosts_or_tokens_neither_counts(launch: Callable[..., Process]) -> None:
+    server = launch(None, "--no-page")
+    body = json.dumps(event("START", 0)).encode()
+    pairs = {
+        "host": ("localhost", "evil.example"),
+        "authorization": ("Bearer one", "Bearer two"),
+    }
+    for name, pair in pairs.items():
+        for first, second in (pair, pair[::-1], (pair[0], pair[0])):
+            for request, rest in (
+                ("GET /api/v1/jobs", ""),
+                ("POST /api/v1/lineage", f"content-length: {len(body)}\r\n"),
+            ):
+                host = "" if name == "host" else "host: localhost\r\n"
+                head = f"{request} HTTP/1.1\r\n{host}{name}: {first}\r\n{name.upper()}: {second}\r\n{rest}\r\n"
+                with connected(server, head.encode() + (body if rest else b"")) as connection:
+                    assert answer(connection).split()[1] == b"400", head
+    assert httpx.get(f"{server.url}/api/v2/health").json()["events"] == 0
+
+
+def test_a_type_nested_as_deep_as_its_text_is_long_is_read(client: Client) -> None:
+    """Types are compared where a dataset is read: it was an error of the server for good."""
+    deep = "array<" * 20_000 + "integer" + ">" * 20_000
+    for second, kind in enumerate((deep, deep.replace("integer", "long"))):
+        fields = facet(fields=[{"name": "id", "type": kind}])
+        client.post(event("COMPLETE", second, run=second, outputs=[dataset("o", schema=fields)]))
+    o = "/api/v2/datasets/s3%3A%2F%2Flake/o"
+    for path in (o, f"{o}/history", f"{o}/why", "/api/v2/overview", "/api/v2/doctor",
+                 "/api/v2/columns?node=dataset:s3://lake:o"):  # fmt: skip
+        assert client.call("GET", path).status_code == 200, path
+    asked = {
+        "node": "dataset:s3://lake:o",
+        "changes": [{"kind": "retype", "column": "id", "type": deep}],
+    }
+    assert client.call("POST", "/api/v2/impact", json=asked).status_code < 500
 
 
 def test_json_is_never_sniffed(client: Client) -> None:

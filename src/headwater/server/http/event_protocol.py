@@ -43,6 +43,8 @@ PHRASES = {
     500: b"Internal Server Error",
     503: b"Service Unavailable",
 }
+ONCE = frozenset((b"host", b"authorization"))
+"""Headers of which a proxy may check one and the server another."""
 OFFER = (b"upgrade", b"http2-settings")
 """Headers, and options of `Connection`, that offer another protocol."""
 PIPELINED = 32
@@ -220,6 +222,9 @@ class LineageProtocol(HttpToolsProtocol):
             name = name.lower()
             if name == b"expect" and value.lower() == b"100-continue":
                 self.expect_100_continue = True
+            elif name in ONCE and any(name == one for one, _ in self.headers):
+                self._refusal = HttpError(400, f"more than one header {name.decode()}")
+                raise self._refusal
             self.headers.append((name, value))
 
     def on_chunk_header(self) -> None:
