@@ -14,6 +14,7 @@ from headwater.server.api.java_client_urls import to_url
 from headwater.server.store.database import within
 from headwater.server.store.entities import INPUT, OUTPUT, to_run, unslot
 from headwater.server.store.read.run_uses import run_uses
+from headwater.server.store.read.tagged import by_column
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -319,10 +320,7 @@ class Presenter:
                 seen.setdefault(f.name, entry)
             self._fields[number] = list(seen.values())
         fields = self._fields[number]
-        marked = [(field, tag) for field, tag in tags or () if field]
+        marked = by_column((field, tag) for field, tag in tags or () if field)
         if not marked:
             return fields
-        return [
-            {**f, "tags": sorted({tag for field, tag in marked if field == f["name"]})}
-            for f in fields
-        ]
+        return [{**f, "tags": marked.get(f["name"], [])} for f in fields]

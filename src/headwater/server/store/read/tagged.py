@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from headwater.server.store.entities import Column
     from headwater.server.store.read.graph import StoredGraph
 
-__all__ = ["TaggedColumns", "sent_tags"]
+__all__ = ["TaggedColumns", "by_column", "sent_tags"]
 
 PLAIN = (None, "", "true")
 DATASET = 0
@@ -32,6 +32,14 @@ def sent_tags(body: bytes | None) -> list[tuple[str, str]]:
         (tag.field or "", tag.key if tag.value in PLAIN else f"{tag.key}={tag.value}")
         for tag in (read.tags if read else None) or ()
     ]
+
+
+def by_column(tags: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """The tags of each column, in order."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for column, tag in tags:
+        found[column].add(tag)
+    return {column: sorted(some) for column, some in found.items()}
 
 
 class TaggedColumns(ColumnGraph):

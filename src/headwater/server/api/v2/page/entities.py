@@ -20,7 +20,7 @@ from headwater.server.store.entities import INPUT, OUTPUT, slot, to_run, unslot
 from headwater.server.store.read.evidence import feeds
 from headwater.server.store.read.parent_runs import parent_runs
 from headwater.server.store.read.schema_claims import standing
-from headwater.server.store.read.tagged import sent_tags
+from headwater.server.store.read.tagged import by_column, sent_tags
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -141,9 +141,9 @@ def _columns(
 ) -> list[dict[str, Any]]:
     fields = describe.flat(facets.raw(found.state.facets, "schema"))
     tags = view.tags(DATASET, [found.id]).get(found.id, [])
-    tags = [*tags, *sent_tags(facets.raw(found.state.facets, "tags"))]
+    marked = by_column([*tags, *sent_tags(facets.raw(found.state.facets, "tags"))])
     for f in fields:
-        f["tags"] = sorted({tag for name, tag in tags if name == f["name"]})
+        f["tags"] = marked.get(f["name"], [])
         if f["name"] in claimed.subjects:
             f["subjects"] = sorted(claimed.subjects[f["name"]])
     return fields
