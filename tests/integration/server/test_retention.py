@@ -210,6 +210,41 @@ def test_what_is_deleted_is_gone_for_good(store: Store, kind: str) -> None:
     reopened.close()
 
 
+@pytest.mark.parametrize("target", [PurgeTarget("dataset", "s3://hunter2", "a/b"), PurgeTarget("namespace", "s3://hunter2")])  # fmt: skip
+def test_the_address_of_what_is_deleted_is_in_no_text_of_others(
+    store: Store, target: PurgeTarget
+) -> None:
+    """The events went, and the error message that one of them had brought stayed with its run."""
+    failed = facet(message="no s3://hunter2/a/b: gone", stackTrace="at s3://hunter2/a/b")
+    query = facet(query="SELECT * FROM parquet.`s3://hunter2/a/b`")
+    like = facet(message="no s3://lake/a/b, s3://lake2/a/b")
+    of_others = {"errorMessage": like}
+    send(
+        store,
+        event("FAIL", 1, inputs=[dataset("a/b", "s3://hunter2")], outputs=["kept"],
+              run_facets={"errorMessage": failed}, job_facets={"sql": query}),
+        event("FAIL", 2, run=2, job="other", inputs=["kept"], run_facets=of_others),
+    )  # fmt: skip
+    purge(store, target)
+    if target.kind == "dataset":  # the namespace itself is not deleted
+        purge(store, PurgeTarget("namespace", "s3://hunter2"))
+    assert mentions(store, "hunter2") == []
+    held = [store.packer.unpack(d, bytes(b)) for d, b in store.connection.all("SELECT dictionary, body FROM facet")]  # fmt: skip
+    assert [body for body in held if b"s3://lake2/a/b" in body]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("no s3://b/a", True), ("('s3://b/a')", True), ("s3://b/a.", True), ("s3://b/a.v2", False),
+        ("s3://b/a/part-1", False), ("s3://b/a-2", False), ("s3://b-2/a", False), ("a", False),
+    ],
+)  # fmt: skip
+def test_an_address_in_a_text_names_one_dataset(text: str, told: bool) -> None:
+    body = json.dumps({"message": text}).encode()
+    assert PurgeTarget("dataset", "s3://b", "a").told(body) == told
+
+
 DECLARED = {
     "eventTime": "2026-01-01T00:00:00Z",
     "producer": "https://example.org",

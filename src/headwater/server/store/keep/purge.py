@@ -7,6 +7,8 @@ So the chain can still be checked, and the same event sent again is known and no
 from __future__ import annotations
 
 import hashlib
+import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -34,6 +36,8 @@ __all__ = ["KINDS", "PurgeTarget", "Purged", "mentions", "purge"]
 
 KINDS = ("job", "dataset", "namespace")
 SAMPLES = 64
+TEXTS = ("message", "stackTrace", "query", "description", "detail", "title")
+"""Members of facets and incidents in which people and programs write what they like."""
 Key = tuple[str, str]
 _encode = msgspec.msgpack.encode
 
@@ -70,11 +74,30 @@ class PurgeTarget(NamedTuple):
             return False
         return any(self._named(*name) for name in mentions(msgspec.json.decode(body)))
 
+    def told(self, body: bytes) -> bool:
+        """Whether a facet, or an incident, names it or has its address in a text, as an error message."""
+        if self.mentioned(body):
+            return True
+        if "://" not in self.namespace or self.mark not in body:
+            return False
+        value = msgspec.json.decode(body)
+        address = _address(self.namespace, self.name)
+        texts = map(value.get, TEXTS) if isinstance(value, dict) else ()
+        return any(isinstance(text, str) and address.search(text) for text in texts)
+
     def _named(self, namespace: str, name: str) -> bool:
         for found in ((namespace, name), safe(namespace, name)):
             if found[0] == self.namespace and self.name in ("", found[1]):
                 return True
         return False
+
+
+@lru_cache(maxsize=8)
+def _address(namespace: str, name: str) -> re.Pattern[str]:
+    """The address of a dataset, or of anything in a namespace, and of none whose name is longer."""
+    if not name:
+        return re.compile(re.escape(namespace) + r"(?![\w\-]|\.\w)")
+    return re.compile(re.escape(f"{namespace}/{name.lstrip('/')}") + r"(?![\w\-/]|\.\w)")
 
 
 def mentions(value: Any) -> Iterator[Key]:
@@ -115,11 +138,11 @@ def purge(store: Store, target: PurgeTarget) -> Purged:
         buried = _bury(store, target.mentioned)
         sources = _sources(connection, datasets)
         _note_numbers(connection)
-        _forget(store, jobs, datasets, target.mentioned)
+        _forget(store, jobs, datasets, target.told)
         _orphans(store, sources)
         if target.kind == "namespace":
             _space(connection, target.namespace)
-        _incidents(connection, target.mentioned)
+        _incidents(connection, target.told)
         sweep(store)
         _repack(store, target.mark)
         earlier = checkpoint.latest(connection)
