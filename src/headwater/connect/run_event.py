@@ -13,7 +13,7 @@ from headwater.lineage.openlineage.writer import Writer
 from headwater.lineage.secrets import scrub, secret_values
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from headwater.connect.model import Connector, ConnectorStatus, Derived, Task
@@ -25,6 +25,9 @@ MAX_TRACE = 60_000
 CAUSED = "Caused by: "
 MAX_MESSAGE = 2_000
 MAX_TRANSFORMS = 64
+# A server takes arrays of 25,000 at most; and a word of Connect's is one, whatever its answer says.
+MAX_TASKS = 5_000
+MAX_WORD = 100
 
 
 def run_event(
@@ -157,7 +160,7 @@ def _connect_facet(
         "connectorVersion": (status.version or None) if status else None,
         "workerId": (status.worker_id or None) if status else None,
         "state": status.state if status else None,
-        "tasks": [_task(task) for task in status.tasks] if status else [],
+        "tasks": _tasks(status.tasks) if status else [],
         "transforms": transforms,
         "problems": list(derived.lineage.problems),
         "joined": derived.joined or None,
@@ -166,10 +169,17 @@ def _connect_facet(
     }
 
 
+def _tasks(tasks: Sequence[Task]) -> list[dict[str, Any]]:
+    """The tasks; of more than a server takes, those that do not run before others."""
+    if len(tasks) > MAX_TASKS:
+        tasks = sorted(tasks, key=lambda task: task.state == "RUNNING")[:MAX_TASKS]
+    return [_task(task) for task in tasks]
+
+
 def _task(task: Task) -> dict[str, Any]:
-    found: dict[str, Any] = {"id": task.id, "state": task.state}
+    found: dict[str, Any] = {"id": task.id, "state": task.state[:MAX_WORD]}
     if task.worker_id:
-        found["workerId"] = task.worker_id
+        found["workerId"] = task.worker_id[:MAX_WORD]
     if task.version:
-        found["version"] = task.version
+        found["version"] = task.version[:MAX_WORD]
     return found
