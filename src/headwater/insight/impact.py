@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, Protocol
 from headwater.lineage.columns import WHOLE
 from headwater.lineage.graph import Direction, N, walk
 from headwater.lineage.model import NULL_TEST_ONLY
-from headwater.lineage.schema import same_family, widens
+from headwater.lineage.schema import holds_nothing, same_family, widens
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -276,12 +276,13 @@ class _Spread(Generic[N]):
         """What follows where a column is used in one way, of all the steps that it takes."""
         if rest and node[0] is Effect.CARRIES and _tests_for_null(use):
             return  # a record is not null for what becomes of a column in it
-        outcome = self._outcome(node, passage, use, whole=bool(rest))
+        inside = _inside(use.output, rest, topic=passage.to_topic) if rest else use.output
+        part = ColumnUse(node[2], inside, use.transformations) if rest else use
+        outcome = self._outcome(node, passage, use, part)
         if outcome is None:
             return
-        if rest and outcome.behind is Effect.CARRIES:
-            inside = _inside(use.output, rest, topic=passage.to_topic)
-            use = ColumnUse(use.column, inside, use.transformations)
+        if outcome.behind is Effect.CARRIES:
+            use = use._replace(output=inside)
         yield from self._hit(node, passage, outcome, use, steps)
 
     def _unseen(self, node: _Node[N], passage: Passage[N]) -> Iterator[_Node[N]]:
@@ -296,9 +297,10 @@ class _Spread(Generic[N]):
             yield from self._hit(node, passage, _Outcome(Effect.UNKNOWN, why, Effect.UNKNOWN))
 
     def _outcome(
-        self, node: _Node[N], passage: Passage[N], use: ColumnUse, *, whole: bool
+        self, node: _Node[N], passage: Passage[N], use: ColumnUse, part: ColumnUse
     ) -> _Outcome | None:
-        state = node[0]
+        """What comes of a column at a job that uses it, or the whole that it is part of."""
+        state, whole = node[0], part is not use
         if state is Effect.UNKNOWN:
             return _behind_unknown()
         if state is Effect.CHANGES:
@@ -306,7 +308,9 @@ class _Spread(Generic[N]):
             return _Outcome(Effect.CHANGES, why, Effect.CHANGES)
         if self.change.kind == "delete":
             return _deleted(Effect.CHANGES)
-        if passage.by_schema and not passage.named.intersection((use.column, node[2])):
+        if passage.by_schema:
+            if _is_named(passage.named, use.column, node[2]):
+                return self._named(node, passage, part)
             return _Outcome(Effect.CARRIES, "it hands on what records hold", Effect.CARRIES)
         if whole and _identity(use):
             return _Outcome(Effect.CARRIES, f"it hands on {use.column} as a whole", Effect.CARRIES)
@@ -326,21 +330,22 @@ class _Spread(Generic[N]):
         if self.change.kind == "nullable":
             why = f"it names {use.column}, and whether it bears missing values is not known"
             return _Outcome(Effect.UNKNOWN, why, Effect.UNKNOWN)
-        if self.change.kind != "type":
+        new = _new_type(node, use)
+        if self.change.kind != "type" or new == _GONE:
             return _Outcome(Effect.BREAKS, f"it names {use.column}", Effect.CHANGES)
         if _tests_for_null(use):
             return None
         old = self.types.get(passage.origin, {}).get(use.column, "")
         made = self.types.get(passage.target, {}).get(use.output, "") if passage.target else ""
-        fits = _fits(node[3], old, made, use)
+        fits = _fits(new, old, made, use)
         if fits is None:
             why = f"it names {use.column}, and whether the new type fits is not known"
             return _Outcome(Effect.UNKNOWN, why, Effect.UNKNOWN)
         if fits:
-            why = f"it names {use.column}, and {node[3]} fits its use"
+            why = f"it names {use.column}, and {new} fits its use"
             return _Outcome(Effect.CHANGES, why, Effect.CHANGES)
         into = f" into {use.output} ({made})" if made and _identity(use) else ""
-        why = f"it uses {use.column} as {old}{into}, which {node[3]} does not fit"
+        why = f"it uses {use.column} as {old}{into}, which {new} does not fit"
         return _Outcome(Effect.BREAKS, why, Effect.CHANGES)
 
     def _hit(
@@ -371,22 +376,27 @@ class _Spread(Generic[N]):
         column = "" if column == WHOLE or behind is Effect.ROWS else column
         if use is not None and not column and behind is not Effect.UNKNOWN:
             return
-        far = (behind, target, column, self._carried(passage, use, node[3], behind))
+        far = (behind, target, column, self._carried(node, passage, use, behind))
         self.legs.setdefault((node, far), leg)
         yield far
 
     def _carried(
-        self, passage: Passage[N], use: ColumnUse | None, kind: str, behind: Effect
+        self, node: _Node[N], passage: Passage[N], use: ColumnUse | None, behind: Effect
     ) -> str:
         """The type that a carried column has then: the new one, where it had the same before."""
-        if use is None or behind is not Effect.CARRIES or not kind or passage.target is None:
+        if use is None or behind is not Effect.CARRIES or not node[3] or passage.target is None:
             return ""
-        old = self.types.get(passage.origin, {}).get(use.column, "")
+        kind = _new_type(node, use)
+        if kind in (_GONE, _UNTYPED):
+            return kind
+        old = self.types.get(passage.origin, {}).get(node[2], "")
         made = self.types.get(passage.target, {}).get(use.output, "")
         return kind if old and made and widens(old, made) and widens(made, old) else _UNTYPED
 
 
 _UNTYPED = "?"
+_GONE = "-"
+"""The type of what was part of a column whose new type holds nothing."""
 _CUT = "the answer was cut before all that may reach it was looked at"
 
 
@@ -432,6 +442,21 @@ def _parts(use: ColumnUse) -> Iterable[ColumnUse]:
         null = indirect and step.description == NULL_TEST_ONLY
         ways[indirect, null, step.subtype in (_VALUES if indirect else ("IDENTITY",))].append(step)
     return [ColumnUse(use.column, use.output, tuple(steps)) for steps in ways.values()]
+
+
+def _new_type(node: _Node[N], use: ColumnUse) -> str:
+    """The type that what is used has then: of a part of a retyped column it may not be known."""
+    _, _, column, kind = node
+    if not kind or not use.column.startswith(f"{column}."):
+        return kind
+    return _GONE if kind == _GONE or holds_nothing(kind) else _UNTYPED
+
+
+def _is_named(named: frozenset[str], used: str, column: str) -> bool:
+    """Whether a connector names what it uses, what changes, or something inside of that."""
+    return not named.isdisjoint((used, column)) or any(
+        name.startswith(f"{column}.") for name in named
+    )
 
 
 def _identity(use: ColumnUse) -> bool:

@@ -362,6 +362,54 @@ def test_a_record_around_a_column_and_the_columns_inside_one() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("to", "effect"),
+    [("int", "breaks"), ("string", "breaks"), ("struct<city:int>", "unknown"), ("own", "unknown")],
+)
+def test_a_part_of_a_column_goes_where_the_columns_new_type_holds_nothing(
+    to: str, effect: str
+) -> None:
+    """Whatever the type of the part: an int that was a struct has no city that is an int."""
+    held = {"address": "struct", "address.city": "int"}
+    estate = Estate(
+        reads("city", "db", "cities", ("address.city", "city", IDENTITY)),
+        reads("sum", "db", "sums", ("address.city", "n", SUM)),
+        reads("sold", "db", "sold", ("address.city", WHOLE, NULL_TEST)),
+        connector("sink", "db", "topic", "address", "address.city"),
+        reads("behind", "topic", "out", ("address.city", "city", SUM)),
+        types={"db": held, "topic": held, "cities": {"city": "int"}, "sums": {"n": "int"}},
+    )
+    found = impact(estate, dataset("db"), [PlannedChange("type", "address", to)])
+    sold = "breaks" if effect == "breaks" else "unaffected"
+    assert effects(found) == {
+        "city": effect, "sum": effect, "sold": sold, "sink": "carries", "behind": effect,
+    }  # fmt: skip
+
+
+def test_a_new_type_of_a_part_is_handed_on_with_the_whole() -> None:
+    held = {"address": "struct", "address.city": "int"}
+    estate = Estate(
+        reads("whole", "db", "copy", ("address", "address", IDENTITY)),
+        reads("sum", "copy", "sums", ("address.city", "n", SUM)),
+        types={"db": held, "copy": held, "sums": {"n": "int"}},
+    )
+    for to, effect in (("bigint", "changes"), ("string", "breaks")):
+        found = impact(estate, dataset("db"), [PlannedChange("type", "address.city", to)])
+        assert effects(found) == {"whole": "carries", "sum": effect}
+    mirror = reads("mirror", "in", "out", ("value", "value", IDENTITY), from_topic=True, to_topic=True)  # fmt: skip
+    use = reads("use", "out", "sums", ("price", "n", SUM), from_topic=True)
+    types = {"in": {"price": "int"}, "out": {"price": "int"}}
+    found = impact(Estate(mirror, use, types=types), dataset("in"), [PlannedChange("type", "price", "string")])  # fmt: skip
+    assert effects(found) == {"mirror": "carries", "use": "breaks"}
+
+
+def test_a_connector_that_names_a_part_of_the_column_breaks() -> None:
+    sink = connector("sink", "db", "topic", "address", named=frozenset({"address.city"}))
+    for column, effect in (("address", "breaks"), ("address.city", "breaks"), ("address.zip", "carries")):  # fmt: skip
+        found = impact(Estate(sink), dataset("db"), [PlannedChange("drop", column)])
+        assert effects(found) == {"sink": effect}, column
+
+
 def test_a_job_counts_once_by_the_worst_of_several_changes() -> None:
     changes = [PlannedChange("drop", "order_id"), DROP]
     found = impact(Estate(*PIPELINE), dataset("db"), changes)

@@ -12,7 +12,7 @@ from .model import MAX_DEPTH, MAX_FIELDS, Field, Schema, SchemaError
 from .origin import SchemaOrigin, attributed, iceberg_table
 from .protobuf import read_protobuf
 from .topic import topic_columns, topic_schema
-from .types import normal, same_family, widens
+from .types import holds_nothing, normal, same_family, widens
 
 __all__ = [
     "MAX_DEPTH",
@@ -28,6 +28,7 @@ __all__ = [
     "claims",
     "compatible",
     "diff",
+    "holds_nothing",
     "iceberg_table",
     "normal",
     "read_avro",

@@ -128,6 +128,14 @@ _FAMILIES = (
 )
 
 
+_FLAT = frozenset(name for family in _FAMILIES for name in family) | {"boolean", "time"}
+
+
+def holds_nothing(kind: str) -> bool:
+    """Whether a value of this type is known to have no fields or elements."""
+    return _sized(normal(kind))[0] in _FLAT
+
+
 def same_family(old: str, new: str) -> bool:
     """Whether both are numbers, texts, moments or bytes, so that most expressions take either."""
     kinds = _sized(normal(old))[0], _sized(normal(new))[0]
