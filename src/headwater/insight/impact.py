@@ -419,7 +419,7 @@ def _below(used: str, column: str, *, topic: bool) -> str | None:
         return ""
     if column.startswith(f"{used}."):
         return column[len(used) + 1 :]
-    if topic and used == "value" and not column.startswith("key."):
+    if topic and used == "value" and column.partition(".")[0] != "key":
         return column
     return None
 

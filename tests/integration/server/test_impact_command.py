@@ -98,6 +98,9 @@ def test_the_command_says_who_is_hit_and_ends_with_5(server: Process, tmp_path: 
     broken = impact("shop-orders", "--schema", "new.json")
     assert (broken.returncode, "it names price" in broken.stdout) == (5, True), broken
     assert impact("shop-orders", "--schema", "same.json").returncode == 0
+    (tmp_path / "settings.json").write_text('{"retries": 3}')
+    none = impact("shop-orders", "--schema", "settings.json")
+    assert (none.returncode, "neither a type nor properties" in none.stderr) == (2, True), none
     grown = impact("shop-orders", "--schema", "grown.avsc")
     assert (grown.returncode, "note was added" in grown.stdout) == (0, True)
     for wrong in (

@@ -341,6 +341,8 @@ def test_records_that_are_handed_on_as_a_whole_carry_what_is_in_them() -> None:
     }  # fmt: skip
     assert columns(found)["copy.price"] == "carries"
     assert rows(found) == {"checked"}
+    found = impact(estate, dataset("topic"), [PlannedChange("drop", "key")])
+    assert {name for name, effect in effects(found).items() if effect != "unaffected"} == {"keys"}
 
 
 def test_a_record_around_a_column_and_the_columns_inside_one() -> None:

@@ -158,7 +158,10 @@ def _read(path: Path) -> Schema:
         if path.suffix == ".avsc":
             return read_avro(text)
         if path.suffix == ".json":
-            return read_json_schema(text)
+            read = read_json_schema(text)
+            if not read.fields and not read.type:
+                raise SchemaError("schema: it has neither a type nor properties")
+            return read
     except (OSError, UnicodeDecodeError, SchemaError) as error:
         raise UsageError(f"cannot read the schema {path}: {error}") from error
     raise UsageError(f"{path} is neither .avsc, .json (JSON Schema) nor .proto")
