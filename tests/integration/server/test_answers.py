@@ -940,6 +940,31 @@ def test_what_was_deleted_in_between_went_and_comes_back_with_its_next_event(
     assert {"dataset:s3://lake:raw", "job:jobs:load"} <= set(found["vanished"])
 
 
+def test_the_columns_of_what_was_deleted_go_with_it(client: Client) -> None:
+    def gone(**more: Any) -> list[str]:
+        found = client.get("/api/v2/graph/diff", **{"from": at(100)}, **more)
+        assert found["columnsAdded"] == []
+        return [f"{one['originName']} {one['destinationName']}" for one in found["columnsRemoved"]]
+
+    def sums(second: int, run: int) -> None:
+        made = dataset("b", columnLineage=columns(y=("a", "x")))
+        end = dataset("c", columnLineage=columns(z=("b", "y")))
+        client.post(event("COMPLETE", second, run=run, job="sum", inputs=["a"], outputs=[made]))
+        client.post(event("COMPLETE", second, run=run + 1, job="end", inputs=["b"], outputs=[end]))
+
+    near = "dataset:s3://lake:b"
+    sums(10, 1)
+    assert gone() == gone(node=near) == []
+    assert client.call("DELETE", "/api/v1/namespaces/jobs/jobs/sum").status_code == 200
+    assert gone() == gone(node=near) == ["s3://lake:a.x s3://lake:b.y"]
+    sums(20, 3)
+    assert gone() == gone(node=near) == []
+    path = f"/api/v1/namespaces/{quote('s3://lake', safe='')}/datasets/b"
+    assert client.call("DELETE", path).status_code == 200
+    both = ["s3://lake:a.x s3://lake:b.y", "s3://lake:b.y s3://lake:c.z"]
+    assert gone() == gone(node="dataset:s3://lake:a") == both
+
+
 def test_two_jobs_of_one_name_are_told_apart(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -466,6 +466,18 @@ def test_a_job_that_only_its_column_lineage_calls_a_reader_is_hit_all_the_same(
     assert effects(drop(client, "price")) == {}
 
 
+def test_a_job_that_was_deleted_by_hand_is_hit_by_nothing(client: Client) -> None:
+    out = dataset("out", schema=schema("x"), columnLineage=columns(x=("db", "price")))
+    client.post(
+        event("COMPLETE", 0, job="owner", run=1, outputs=[dataset("db", schema=schema("price"))]),
+        event("COMPLETE", 1, job="load", run=2, inputs=["db"], outputs=[out]),
+    )
+    assert effects(drop(client, "price")) == {"load": "breaks"}
+    assert client.call("DELETE", "/api/v1/namespaces/jobs/jobs/load").status_code == 200
+    assert effects(drop(client, "price")) == {}
+    assert effects(ask(client, changes=[{"kind": "delete"}])) == {}
+
+
 def test_changes_that_were_not_judged_leave_nobody_unaffected(client: Client) -> None:
     names = [f"c{n:03d}" for n in range(600)]
     out = dataset("out", columnLineage=columns(x=("db", names[-1])))

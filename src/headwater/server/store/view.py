@@ -331,13 +331,19 @@ class View:
         return StoredObservedGraph(self, lags, records)
 
     def column_graph(
-        self, at: int | None = None, since: int | None = None, *, rows: bool = False
+        self,
+        at: int | None = None,
+        since: int | None = None,
+        *,
+        rows: bool = False,
+        deleted_in: tuple[int, int] | None = None,
     ) -> ColumnGraph:
         """The columns as a graph: now, at a moment in microseconds, or from one to another.
 
-        With `rows`, also along columns that decide about the rows of whole datasets.
+        With `rows`, also along columns that decide about the rows of whole datasets. What deleted jobs
+        wrote is in none of them, unless that happened in the period `deleted_in`.
         """
-        return ColumnGraph(self, at, since, rows=rows)
+        return ColumnGraph(self, at, since, rows=rows, deleted_in=deleted_in)
 
     def tagged_columns(self) -> TaggedColumns:
         """The columns of now as a graph, with the tags that were set on them."""

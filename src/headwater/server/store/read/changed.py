@@ -75,7 +75,7 @@ def changed_parts(view: View, since: int, until: int) -> ChangedParts:
     )
     deleted = view.all(_DELETED, (*span, *span, since, *span, *span, since, LIMIT))
     nodes |= {(JOB, job) for job, _ in deleted} | {(DATASET, root) for _, root in deleted}
-    datasets = {root for (root,) in schemas + columns} | {root for _, root in edges}
+    datasets = {root for (root,) in schemas + columns} | {root for _, root in edges + deleted}
     # Ends of runs without datasets are in no index: of those, the newest of each job will do.
     runs = view.all(
         "SELECT job FROM run WHERE created > ? AND created <= ?"
@@ -159,14 +159,28 @@ def differing(before: Mapping[int, V], after: Mapping[int, V]) -> tuple[dict[int
     return {key: before[key] for key in keys}, {key: after[key] for key in keys}
 
 
+def _deleted_datasets(view: View, moments: tuple[int, int]) -> set[int]:
+    """The datasets that were deleted by hand, or are there again since, between two moments."""
+    sql = (
+        "SELECT d.root FROM deletion x JOIN dataset d ON d.id = x.entity WHERE x.kind = 0"
+        " AND ((x.since > ? AND x.since <= ?) OR (x.until > ? AND x.until <= ?)) LIMIT ?"
+    )
+    return {root for (root,) in view.all(sql, (*moments, *moments, LIMIT))}
+
+
 def changed_columns(
     view: View, datasets: set[int], moments: tuple[int, int], limit: int
 ) -> list[tuple[set[ColumnEdge], bool]]:
     """At each moment, the edges into columns of datasets that are not the same, and if cut."""
-    graphs = [view.column_graph(at) for at in moments]
+    graphs = [
+        view.column_graph(at, deleted_in=moments if at == moments[0] else None) for at in moments
+    ]
     members = graphs[0].members(datasets)
     before, after = (set(graph.held(members)) for graph in graphs)
     changed = {members[dataset] for dataset, _, _ in before ^ after}
+    # Nobody has to report anything else for the columns of a dataset that is deleted to go.
+    if gone := _deleted_datasets(view, moments):
+        changed |= gone | graphs[0].targets(gone)
     found = []
     for graph in graphs:
         steps = graph.next(graph.outputs(changed), Direction.UPSTREAM)

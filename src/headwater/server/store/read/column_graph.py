@@ -12,6 +12,7 @@ from headwater.lineage.model import Transformation
 from headwater.lineage.openlineage import facets as known
 from headwater.server.store.database import within
 from headwater.server.store.entities import DELETED, OUTPUT
+from headwater.server.store.read.deleted import deleted_by_hand
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from headwater.server.store.entities import Column
     from headwater.server.store.view import View
 
-__all__ = ["ColumnGraph", "column_edges"]
+__all__ = ["ColumnGraph", "both", "column_edges"]
 
 Key = tuple[str, str]
 ROWS = (Transformation("INDIRECT"),)
@@ -38,17 +39,27 @@ class ColumnGraph:
     """Column edges as the latest facet of each job that writes a dataset has them.
 
     With `since`, as every facet has them that was the latest at some time from then until `at`. With
-    `rows`, a column that decides about the rows of a whole dataset leads into each of its columns.
+    `rows`, a column that decides about the rows of a whole dataset leads into each of its columns. What
+    deleted jobs wrote is in it only with `deleted_in`, a period in which they were deleted.
     """
 
     def __init__(
-        self, view: View, at: int | None = None, since: int | None = None, *, rows: bool = False
+        self,
+        view: View,
+        at: int | None = None,
+        since: int | None = None,
+        *,
+        rows: bool = False,
+        deleted_in: tuple[int, int] | None = None,
     ) -> None:
         self.view = view
         self.at = at
         self.since = at if since is None else since
         self._into: dict[int, dict[tuple[Column, str], tuple[Transformation, ...]]] = {}
         self._rows = rows
+        self._shown = f"j.hidden <> {DELETED}"
+        if deleted_in is not None:
+            self._shown += f" OR {deleted_by_hand(1, 'j', deleted_in)}"
         self._whole: dict[int, dict[Column, tuple[Transformation, ...]]] = defaultdict(dict)
         self._ways: dict[tuple[Column, Column], Ways] = {}
         self._roots: dict[Key, int] = {}
@@ -69,7 +80,7 @@ class ColumnGraph:
         for forward in (False, True):
             if direction is not None and forward != (direction is Direction.DOWNSTREAM):
                 continue
-            targets = self._targets(roots) if forward else roots
+            targets = self.targets(roots) if forward else roots
             self._load(targets)
             for root in sorted(targets):
                 edges = dict.fromkeys(self._into.get(root, ()))
@@ -97,7 +108,7 @@ class ColumnGraph:
         whole = self._whole.get(target[0], {}).get(source) if self._rows else None
         if whole is None:
             return self._into[target[0]][source, target[1]]
-        return _both(own, whole)
+        return both(own, whole)
 
     def ways(self, source: Column, target: Column) -> Ways:
         """The same for each job that carries the column; a task job counts as its parent."""
@@ -144,17 +155,21 @@ class ColumnGraph:
         }
 
     def carrying(self, datasets: Collection[int]) -> set[tuple[int, int]]:
-        """Jobs that have at some time reported a column of one of these datasets as a source, and which."""
+        """Jobs that have at some time reported a column of one of these datasets as a source, and which.
+
+        Those that were deleted since are left out.
+        """
         members = self.members(datasets)
         sql = (
-            "SELECT DISTINCT coalesce(f.whole, c.job), c.source FROM column_link c"
-            " LEFT JOIN fold f ON f.job = c.job WHERE c.job <> 0 AND c.source IN ({in})"
+            "SELECT DISTINCT coalesce(f.whole, c.job), c.source FROM column_link c"  # noqa: S608
+            " JOIN job j ON j.id = c.job LEFT JOIN fold f ON f.job = c.job"
+            f" WHERE j.hidden <> {DELETED} AND c.source IN ({{in}})"
         )
         return {
             (job, members[source]) for job, source in within(self.view.connection, sql, members)
         }
 
-    def _targets(self, roots: set[int]) -> set[int]:
+    def targets(self, roots: Collection[int]) -> set[int]:
         """The datasets that have a column from one of these."""
         connection = self.view.connection
         members = self.members(roots)
@@ -201,14 +216,14 @@ class ColumnGraph:
                 if edge.output == WHOLE:
                     over = self._whole[root]
                     column = (source, edge.field)
-                    over[column] = _both(over.get(column), edge.transformations or ROWS)
+                    over[column] = both(over.get(column), edge.transformations or ROWS)
                 else:
                     key = ((source, edge.field), edge.output)
                     known = into[root].get(key)
-                    into[root][key] = _both(known, edge.transformations)
+                    into[root][key] = both(known, edge.transformations)
                     ways = self._ways.setdefault((key[0], (root, edge.output)), {})
                     whole = wholes.get(job, job)
-                    ways[whole] = _both(ways.get(whole), edge.transformations)
+                    ways[whole] = both(ways.get(whole), edge.transformations)
         for root in missing:
             self._into[root] = into.get(root, {})
 
@@ -237,7 +252,7 @@ class ColumnGraph:
             "SELECT c.dataset, c.job, c.time, c.facet FROM column_map c LEFT JOIN edge e"  # noqa: S608
             f" ON e.job = c.job AND e.dataset = c.dataset AND e.direction = ? AND {held}"
             " LEFT JOIN job j ON j.id = e.job"
-            f" WHERE (c.job = 0 OR j.hidden <> {DELETED}){when} AND c.dataset IN ({{in}})"
+            f" WHERE (c.job = 0 OR {self._shown}){when} AND c.dataset IN ({{in}})"
         )
         newest: dict[tuple[int, int], tuple[int, int]] = {}
         later: set[tuple[int, int, int]] = set()
@@ -263,7 +278,7 @@ class ColumnGraph:
         return {key: self._roots[key] for key in keys if key in self._roots}
 
 
-def _both(
+def both(
     known: tuple[Transformation, ...] | None, more: tuple[Transformation, ...]
 ) -> tuple[Transformation, ...]:
     """What becomes of a column that several jobs carry, or one job in several ways.
