@@ -53,7 +53,7 @@ class _Reading(NamedTuple):
 def name_rules(given: Any) -> NameRules:
     """The rules that a file or a request holds; raises NameRuleError with the place of what is wrong."""
     if not isinstance(given, dict) or given.keys() - {"read", "never"}:
-        raise NameRuleError(f"rules must be {RULES_SHAPE}")
+        raise NameRuleError(f"must be {RULES_SHAPE}")
     readings = [_reading(item, f"read[{i}]") for i, item in enumerate(_listed(given, "read"))]
     pairs = [_pair(item, f"never[{i}]") for i, item in enumerate(_listed(given, "never"))]
 

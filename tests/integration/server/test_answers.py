@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 
 import headwater.cli.server.client
 from headwater.cli.main import app
+from headwater.cli.mcp.tools import TOOLS
+from headwater.cli.server.client import ServerClient
 from headwater.errors import HeadwaterError, NotFoundError, UsageError
 from headwater.server.app import ServerSettings
 from headwater.server.store import open_store
@@ -963,6 +965,36 @@ def test_the_columns_of_what_was_deleted_go_with_it(client: Client) -> None:
     assert client.call("DELETE", path).status_code == 200
     both = ["s3://lake:a.x s3://lake:b.y", "s3://lake:b.y s3://lake:c.z"]
     assert gone() == gone(node="dataset:s3://lake:a") == both
+
+
+def test_a_column_of_the_past_is_asked_about_at_a_moment_when_it_was_there(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The schema was another one then, and so were the columns that can be asked about."""
+    for second, name in ((100, "old"), (200, "new")):
+        made = dataset("b", schema=schema(name), columnLineage=columns(**{name: ("a", "x")}))
+        client.post(event("COMPLETE", second, run=second, inputs=["a"], outputs=[made]))
+    command = Command(client, monkeypatch)
+    assert "a.x" in command("trace", "b.old", "--at", at(150))
+    assert "a.x" in command("trace", "b.new", "--at", at(250))
+    assert "came from a" in command("audit", "b.old", "--from", at(110), "--to", at(150))
+    assert "came from a" in command("audit", "b.old")
+    for words, near in (
+        (("trace", "b.old", "--at", at(250)), "b.new"),
+        (("trace", "b.new", "--at", at(150)), "b.old"),
+        (("trace", "b.old"), "b.new"),
+        (("why", "b.old"), "b.new"),
+        (("audit", "b.old", "--from", at(220)), "b.new"),
+    ):
+        result = CliRunner().invoke(app, list(words))
+        assert isinstance(result.exception, NotFoundError), words
+        assert list(result.exception.names) == [f"s3://lake:{near}"], words
+    server = ServerClient("http://server")
+    old = TOOLS["trace"].ask(server, {"dataset": "b.old", "at": at(150)})
+    assert [row["name"] for row in old["rows"]] == ["s3://lake:b.old", "s3://lake:a.x"]
+    assert TOOLS["audit"].ask(server, {"dataset": "b.old"})["sources"] == ["s3://lake:a"]
+    with pytest.raises(NotFoundError):
+        TOOLS["trace"].ask(server, {"dataset": "b.old"})
 
 
 def test_two_jobs_of_one_name_are_told_apart(

@@ -8,6 +8,7 @@ from string import Formatter
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
+from headwater.cli.questions.times import BEGINNING
 from headwater.errors import NotFoundError, UsageError
 from headwater.lineage.url_paths import path_of, path_part
 
@@ -21,6 +22,9 @@ __all__ = ["Tool", "ToolParameter"]
 LONGEST = 4_000
 """Characters of a text that an assistant may send."""
 CANDIDATES = 20
+MOMENTS = ("at", "from", "to")
+"""Parameters that say when a column is to have been there."""
+NOW: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -88,13 +92,16 @@ class Tool:
             self.check(given)
         known: dict[str, Any] = {}
         sent: dict[str, Any] = {}
-        for one in self.parameters:
-            value = given.get(one.name)
-            if value is not None and one.read is not None:
-                value = one.read(str(value))
-            if value is None:
-                continue
-            if one.names:
+        values = [
+            (one, value) for one in self.parameters if (value := _read(one, given)) is not None
+        ]
+        moments = {one.name: str(value) for one, value in values if one.name in MOMENTS}
+        if any(one.name == "from" for one in self.parameters):
+            moments.setdefault("from", BEGINNING)
+        for one, value in values:
+            if one.names == "column":
+                known |= _find_column(server, str(value), moments)
+            elif one.names:
                 known |= FIND[one.names](server, str(value))
             else:
                 known[one.name] = value
@@ -141,12 +148,20 @@ def _members(query: str, known: Mapping[str, Any], written: Callable[[str], str]
     return {name: value for name, value in found.items() if value}
 
 
+def _read(one: ToolParameter, given: Mapping[str, Any]) -> Any:
+    value = given.get(one.name)
+    return value if value is None or one.read is None else one.read(str(value))
+
+
 def _find_dataset(server: ServerClient, typed: str) -> dict[str, Any]:
     return _as_known(server.find_dataset(typed))
 
 
-def _find_column(server: ServerClient, typed: str) -> dict[str, Any]:
-    return _as_known(server.find(typed))
+def _find_column(
+    server: ServerClient, typed: str, moments: Mapping[str, str] = NOW
+) -> dict[str, Any]:
+    at = moments.get("at", moments.get("to"))
+    return _as_known(server.find(typed, at=at, since=moments.get("from")))
 
 
 def _as_known(found: ResolvedName) -> dict[str, Any]:
@@ -201,4 +216,4 @@ def _refuse_unknown(server: ServerClient, text: str, kind: str) -> None:
     raise NotFoundError(f"no {kind or 'name'} holds {text!r}", names=near[:CANDIDATES])
 
 
-FIND = {"dataset": _find_dataset, "column": _find_column, "job": _find_job}
+FIND = {"dataset": _find_dataset, "job": _find_job}

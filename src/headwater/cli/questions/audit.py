@@ -22,7 +22,7 @@ from headwater.cli.output import (
 )
 from headwater.cli.questions.from_lake import Lake, of_audit, say_source
 from headwater.cli.questions.shown_names import ShownNames, job_names
-from headwater.cli.questions.times import TIME, moment, until
+from headwater.cli.questions.times import BEGINNING, TIME, moment, until
 from headwater.cli.questions.trace import DatasetName  # noqa: TC001
 from headwater.cli.server.client import ServerOptions
 from headwater.cli.server.store_options import StoreUrl, check_file, opened
@@ -89,7 +89,7 @@ def report(
     if html is not None and how.as_json:
         raise UsageError("--html and --json exclude each other", hint="ask twice")
     server = how.server() if lake is None else of_audit(lake, dataset, start, end, depth)
-    named = server.find(dataset)
+    named = server.find(dataset, at=end, since=start or BEGINNING)
     path = path_of("api", "v2", "datasets", named.namespace, named.name, "audit")
     query = {"column": named.field or None, "from": start, "to": end, "depth": depth}
     if html is not None:

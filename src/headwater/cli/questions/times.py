@@ -5,7 +5,10 @@ from __future__ import annotations
 from headwater.errors import UsageError
 from headwater.lineage.moments import TIME, iso, relative
 
-__all__ = ["TIME", "moment", "until"]
+__all__ = ["BEGINNING", "TIME", "moment", "until"]
+
+BEGINNING = "1970-01-01"
+"""Where a period begins that has no beginning: before the first record."""
 
 
 def moment(text: str | None) -> str | None:

@@ -63,7 +63,7 @@ def trace(
     if how.as_json + mermaid + dot > 1:
         raise UsageError("--json, --mermaid and --dot exclude each other")
     server = how.server() if lake is None else of_dataset(lake, dataset, at, depth, down=down)
-    named = server.find(dataset)
+    named = server.find(dataset, at=at)
     found = server.get(
         "/api/v2/trace",
         node=named.node,

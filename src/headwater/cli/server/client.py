@@ -160,14 +160,17 @@ class ServerClient:
         """Have the server do something."""
         return self._ask("POST", path, body=body)
 
-    def find(self, typed: str) -> ResolvedName:
-        """The one dataset or column that a text names; raises with the candidates where it is not one."""
+    def find(self, typed: str, *, at: str | None = None, since: str | None = None) -> ResolvedName:
+        """The one dataset or column that a text names; raises with the candidates where it is not one.
+
+        With `at` also a column that was there then; with `since`, at some time from then until `at`.
+        """
         if not typed.strip():
             raise UsageError(
                 "the name of the dataset is empty",
                 hint="NAMESPACE:NAME, or NAME alone where it is the only one",
             )
-        answer = self.get("/api/v2/names", q=typed)
+        answer = self.get("/api/v2/names", q=typed, at=at, since=since)
         found = [
             ResolvedName(
                 one["namespace"],

@@ -24,9 +24,9 @@ def tags_of(held: Mapping[str, Held], bodies: Mapping[int, msgspec.Raw]) -> list
     return sent_tags(bytes(bodies[own[0]])) if own and own[0] in bodies else []
 
 
-def field_names(held: Held | None, bodies: Mapping[int, bytes]) -> set[str]:
+def field_names(number: int, bodies: Mapping[int, bytes]) -> set[str]:
     """The columns of a schema facet and those inside them, by dotted name."""
-    body = bodies.get(held[0]) if held else None
+    body = bodies.get(number)
     read = known.read(body, known.SchemaFacet) if body else None
     found: set[str] = set()
     level = [("", field) for field in (read.fields if read else None) or ()]

@@ -16,6 +16,7 @@ from headwater.lineage.openlineage.repairs import to_run_uuid
 from headwater.server.api.facet_columns import field_names
 from headwater.server.http import HttpError, HttpNotFoundError
 from headwater.server.store.database import within
+from headwater.server.store.read.timeline import members, schemas, schemas_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "column_node",
+    "columns_of",
     "dataset_node",
+    "had_column",
     "has_column",
     "job_node",
     "kind_of",
@@ -41,6 +44,7 @@ __all__ = [
 LONGEST = 4_096
 """Characters of a node id in which a namespace, or the name behind it, is looked for."""
 CUTS = 10_000
+VERSIONS = 1_000
 PAIRS = 2_000_000
 """Characters of a name times those of the names that it is compared with: 2,000 names of 30 letters."""
 NO_NODE = (
@@ -179,15 +183,40 @@ def column_node(view: View, text: str) -> tuple[Dataset, str]:
 
 
 def has_column(view: View, dataset: Dataset, name: str, at: int | None = None) -> bool | None:
-    """Whether a dataset has a column; None while no producer has reported its columns."""
-    own = {d.id: d for d in (dataset, *view.datasets([dataset.root]).values())}
-    held = [d.state.facets.get("schema") for d in own.values()]
-    bodies = view.bodies(h[0] for h in held if h)
-    known = set().union(*(field_names(h, bodies) for h in held))
+    """Whether a dataset has a column, or had it at a moment.
+
+    None while no producer has reported its columns.
+    """
+    known = columns_of(view, dataset, at)
     graph = view.column_graph(at)
     if name in known or any(beside(graph, (dataset.root, name))):
         return True
     return False if known or graph.outputs([dataset.root]) else None
+
+
+def had_column(view: View, dataset: Dataset, name: str, since: int, until: int) -> bool | None:
+    """Whether a dataset has a column now, or had it at some time in a period."""
+    now = has_column(view, dataset, name)
+    if now:
+        return now
+    versions = schemas(view, members(view, dataset.root), until, VERSIONS)
+    later = [facet for time, facet in versions if time > since]
+    numbers = [*later, *(facet for _, facet in versions[len(later) :][:1])]
+    bodies = view.bodies(numbers)
+    if any(name in field_names(number, bodies) for number in numbers):
+        return True
+    return any(beside(view.column_graph(until, since), (dataset.root, name))) or now
+
+
+def columns_of(view: View, dataset: Dataset, at: int | None = None) -> set[str]:
+    """The columns that the schema of a dataset names now or named at a moment, by dotted name."""
+    if at is None:
+        own = {d.id: d for d in (dataset, *view.datasets([dataset.root]).values())}
+        numbers = [held[0] for d in own.values() if (held := d.state.facets.get("schema"))]
+    else:
+        numbers = list(schemas_at(view, [dataset.root], at).values())
+    bodies = view.bodies(numbers)
+    return set().union(*(field_names(number, bodies) for number in numbers))
 
 
 def node_of(view: View, node_id: str) -> Node:

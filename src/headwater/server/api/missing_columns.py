@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headwater.server.api.facet_columns import field_names
-from headwater.server.api.lookup import nearest
+from headwater.lineage.moments import iso
+from headwater.server.api.lookup import columns_of, nearest
 from headwater.server.http import HttpNotFoundError
 
 if TYPE_CHECKING:
@@ -15,16 +15,19 @@ if TYPE_CHECKING:
 __all__ = ["missing_column", "row_of"]
 
 
-def missing_column(view: View, dataset: Dataset, field: str) -> HttpNotFoundError:
-    """404 for a column that a dataset lacks, with those of its columns that are most like it."""
-    held = dataset.state.facets.get("schema")
-    made = {name for _, name in view.column_graph().outputs([dataset.root])}
-    known = sorted(made | field_names(held, view.bodies([held[0]])) if held else made)
+def missing_column(
+    view: View, dataset: Dataset, field: str, at: int | None = None
+) -> HttpNotFoundError:
+    """404 for a column that a dataset lacks now, or lacked, with those that are most like it."""
+    made = {name for _, name in view.column_graph(at).outputs([dataset.root])}
+    known = sorted(made | columns_of(view, dataset, at))
     if not known:
         message = f"The columns of dataset '{dataset.name}' are not known yet: no producer has reported them."
         return HttpNotFoundError(message, "column", field, [])
     rows = [row_of(dataset, name) for name in nearest(field, known[:2_000])]
-    message = f"Dataset '{dataset.name}' has no column '{field[:200]}'."
+    lacks = "has no" if at is None else "had no"
+    message = f"Dataset '{dataset.name}' {lacks} column '{field[:200]}'"
+    message += "." if at is None else f" at {iso(at)}."
     return HttpNotFoundError(message, "column", field, rows)
 
 

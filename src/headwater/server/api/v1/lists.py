@@ -207,7 +207,7 @@ def the_field(view: View, namespace: str, dataset: str, field: str) -> None:
     """Make sure that a dataset has a column: in its schema, or with a tag from when it had it."""
     found = the_dataset(view, namespace, dataset)
     held = found.state.facets.get("schema")
-    known = field_names(held, view.bodies([held[0]] if held else ()))
+    known = field_names(held[0], view.bodies([held[0]])) if held else set()
     known |= {name for name, _ in view.tags(TAGGED, [found.id]).get(found.id, ())}
     if field not in known:
         raise HttpError(404, f"Field '{field}' not found for dataset '{dataset}'.")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from headwater.server.api import describe
-from headwater.server.api.lookup import column_node, dataset_node, has_column
+from headwater.server.api.lookup import column_node, dataset_node, had_column, has_column
 from headwater.server.api.missing_columns import missing_column, row_of
-from headwater.server.api.parameters import text
+from headwater.server.api.parameters import moment, text
 from headwater.server.api.types import NameMatch
 from headwater.server.http import HttpError, HttpNotFoundError
 from headwater.server.routing import Routes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from headwater.server.store.entities import Dataset
     from headwater.server.store.view import View
@@ -48,15 +49,34 @@ class Matches(TypedDict):
 
 
 @api.get("/api/v2/names", answer=Matches)
-def names(view: View, q: str = text(required=True, example="orders.price")) -> dict[str, Any]:
+def names(
+    view: View,
+    q: str = text(required=True, example="orders.price"),
+    at: int | None = moment(),
+    since: int | None = moment(name="since"),
+) -> dict[str, Any]:
     """The datasets or columns that a text names: `NAMESPACE:NAME`, `NAME`, either with `.COLUMN`.
 
     A name without its namespace may also leave out leading parts (`orders` for `shop.public.orders`)
+<<<<<<< HEAD
     where nothing has it as its full name. Where nothing is called so, it may be another name of a dataset, as
     a table has in its catalog. One with dots may mean columns of several datasets: all are
     listed. Node ids are taken too. 404 has the nearest names.
+=======
+    where nothing has it as its full name. One with dots may mean columns of several datasets: all are
+    listed. Node ids are taken too. 404 has the nearest names. With `at` a column that was there then
+    is meant too; with `since`, one that was at some time from then until `at`.
+>>>>>>> 457aa213 (Find columns of the past by the name that they had then)
     """
-    found, others = _matches(view, q.strip())
+
+    def has(dataset: Dataset, field: str) -> bool | None:
+        if since is None:
+            now = has_column(view, dataset, field)
+            return now if now or at is None else has_column(view, dataset, field, at)
+        until = time.time_ns() // 1000 if at is None else at
+        return had_column(view, dataset, field, since, until)
+
+    found, others = _matches(view, q.strip(), has, at if since is None else None)
     shown = found[:CANDIDATES]
     facets = describe.Facets(view, [one.state.facets for one, _ in shown], "catalog", "storage")
     return {
@@ -69,13 +89,15 @@ def names(view: View, q: str = text(required=True, example="orders.price")) -> d
     }
 
 
-def _matches(view: View, typed: str) -> tuple[list[Match], list[Match]]:
+def _matches(
+    view: View, typed: str, has: Callable[[Dataset, str], bool | None], at: int | None
+) -> tuple[list[Match], list[Match]]:
     """What a text names, and what else it may have been meant to name."""
     kind, _, rest = typed.partition(":")
     if kind == "datasetField" and rest:
         dataset, field = column_node(view, rest)
-        if not has_column(view, dataset, field):
-            raise missing_column(view, dataset, field)
+        if not has(dataset, field):
+            raise missing_column(view, dataset, field, at)
         return [(dataset, field)], []
     typed = rest if kind == "dataset" and rest else typed
     exact, behind = _datasets(view, typed)
@@ -87,8 +109,8 @@ def _matches(view: View, typed: str) -> tuple[list[Match], list[Match]]:
     lacking: list[Match] = []
     for name, field in _cuts(typed):
         exact, behind = _datasets(view, name)
-        named += [(one, field) for one in exact if has_column(view, one, field)]
-        ending += [(one, field) for one in behind if has_column(view, one, field)]
+        named += [(one, field) for one in exact if has(one, field)]
+        ending += [(one, field) for one in behind if has(one, field)]
         lacking += [(one, field) for one in exact or behind]
     if found := named or ending:
         return found, ending if named else []
@@ -98,7 +120,7 @@ def _matches(view: View, typed: str) -> tuple[list[Match], list[Match]]:
     if named:
         return named, []
     if len(lacking) == 1:
-        raise missing_column(view, *lacking[0])
+        raise missing_column(view, *lacking[0], at)
     name = typed.rpartition(":")[2]
     message = f"no dataset is called '{typed[:200]}'"
     if view.all("SELECT 1 FROM job WHERE name = ? AND hidden = 0 LIMIT 1", (name,)):

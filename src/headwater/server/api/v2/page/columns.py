@@ -66,7 +66,7 @@ def columns(
         dataset, name = column_node(view, rest)
         known = has_column(view, dataset, name, at)
         if known is False:
-            raise missing_column(view, dataset, name)
+            raise missing_column(view, dataset, name, at)
         start = [(dataset.root, name)] if known else []
     elif kind == "dataset":
         dataset = dataset_node(view, rest)

@@ -13,7 +13,7 @@ from headwater.insight import audit as provenance
 from headwater.lineage.schema import diff
 from headwater.lineage.secrets import clean_value, redact
 from headwater.server.api import describe
-from headwater.server.api.lookup import has_column, the_dataset
+from headwater.server.api.lookup import had_column, the_dataset
 from headwater.server.api.missing_columns import missing_column
 from headwater.server.api.parameters import check_period, integer, moment, text
 from headwater.server.api.present import when
@@ -178,7 +178,7 @@ def _audit(
     check_period(*period)
     records = PeriodRecords(view, since, until, RUNS)
     if column:
-        if has_column(view, named, column) is False and not has_column(view, named, column, until):
+        if had_column(view, named, column, since, until) is False:
             raise missing_column(view, named, column)
         found, paths, cut = _of_column(view, named, column, records, depth)
     else:

@@ -80,7 +80,7 @@ def trace(
         _check_known(view, dataset.node, at)
         known = has_column(view, dataset, field, at)
         if known is False:
-            raise missing_column(view, dataset, field)
+            raise missing_column(view, dataset, field, at)
         graph = view.column_graph(at, rows=indirect)
         start = (dataset.root, field)
         follow = None if indirect else along_values(graph)
