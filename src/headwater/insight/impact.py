@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, Protocol
 
-from headwater.lineage.columns import WHOLE
+from headwater.lineage.columns import WHOLE, part_of, wholes
 from headwater.lineage.graph import Direction, N, walk
 from headwater.lineage.model import NULL_TEST_ONLY
 from headwater.lineage.schema import holds_nothing, same_family, widens
@@ -276,7 +276,7 @@ class _Spread(Generic[N]):
         """What follows where a column is used in one way, of all the steps that it takes."""
         if rest and node[0] is Effect.CARRIES and _tests_for_null(use):
             return  # a record is not null for what becomes of a column in it
-        inside = _inside(use.output, rest, topic=passage.to_topic) if rest else use.output
+        inside = part_of(use.output, rest, topic=passage.to_topic) if rest else use.output
         part = ColumnUse(node[2], inside, use.transformations) if rest else use
         outcome = self._outcome(node, passage, use, part)
         if outcome is None:
@@ -412,21 +412,11 @@ def _behind_unknown() -> _Outcome:
 def _below(used: str, column: str, *, topic: bool) -> str | None:
     """The path from a used column down to another: none if it is that or inside it.
 
-    None where the two have nothing to do with each other. A job that takes a Kafka record as bytes
-    or text uses `value` or `key` as a whole.
+    None where the two have nothing to do with each other.
     """
     if used == column or not column or used.startswith(f"{column}."):
         return ""
-    if column.startswith(f"{used}."):
-        return column[len(used) + 1 :]
-    if topic and used == "value" and column.partition(".")[0] != "key":
-        return column
-    return None
-
-
-def _inside(output: str, rest: str, *, topic: bool) -> str:
-    """The column at a path in an output column."""
-    return rest if topic and output == "value" else f"{output}.{rest}"
+    return wholes(column, topic=topic).get(used)
 
 
 def _parts(use: ColumnUse) -> Iterable[ColumnUse]:

@@ -54,6 +54,10 @@ class TagGraph(HandingGraph[N], Protocol[N]):
         """The tags that somebody set on these columns."""
         ...
 
+    def tags_inside(self, columns: Collection[N]) -> Mapping[N, Collection[str]]:
+        """The tags that somebody set on columns which these hold."""
+        ...
+
 
 @dataclass(frozen=True)
 class TagReach(Generic[N]):
@@ -117,10 +121,13 @@ def tags_on(
     """
     handing = _Handing(graph, masked=True)
     found = walk(handing, columns, Direction.UPSTREAM, depth=depth, limit=limit)
-    seeds: dict[str, list[N]] = defaultdict(list)
-    for column, tags in graph.tags_set(found.distance).items():
-        for tag in tags:
-            seeds[tag].append(column)
+    seeds: dict[str, set[N]] = defaultdict(set)
+    # Whoever takes a column takes what it holds; of these columns themselves only their own tags count.
+    taken = [column for column, far in found.distance.items() if far]
+    for held in (graph.tags_set(found.distance), graph.tags_inside(taken)):
+        for column, tags in held.items():
+            for tag in tags:
+                seeds[tag].add(column)
     clear = MemoryGraph(edge for edge in found.edges if edge not in handing.stops)
     answers = {
         tag: _within(clear, sorted(some), handing.stops) for tag, some in sorted(seeds.items())

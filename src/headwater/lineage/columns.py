@@ -11,7 +11,7 @@ from headwater.lineage.openlineage.facets import (
     Transformation,
 )
 
-__all__ = ["WHOLE", "ColumnEdge", "combine", "from_column_lineage"]
+__all__ = ["WHOLE", "ColumnEdge", "combine", "from_column_lineage", "part_of", "wholes"]
 
 WHOLE = "*"
 """The output column of an input that touches every row or column (a filter, a join key)."""
@@ -48,6 +48,23 @@ def combine(first: Transformation, second: Transformation) -> Transformation:
             return Transformation("INDIRECT", step.subtype, step.description, masking)
     strongest = max((first, second), key=lambda step: _ORDER.get(step.subtype or "", 1))
     return Transformation("DIRECT", strongest.subtype, strongest.description, masking)
+
+
+def wholes(column: str, *, topic: bool) -> dict[str, str]:
+    """The columns that hold a column, each with the path from it down to that.
+
+    A job that takes a Kafka record as bytes or text uses `value` or `key` as a whole.
+    """
+    dots = [place for place, sign in enumerate(column) if sign == "."]
+    found = {column[:place]: column[place + 1 :] for place in dots}
+    if topic and column != "value" and column.partition(".")[0] != "key":
+        found["value"] = column
+    return found
+
+
+def part_of(whole: str, rest: str, *, topic: bool) -> str:
+    """The column at a path in another one."""
+    return rest if topic and whole == "value" else f"{whole}.{rest}"
 
 
 def _transformations(item: InputField, inputs: ColumnInputs) -> tuple[Transformation, ...]:

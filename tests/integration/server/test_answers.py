@@ -211,6 +211,78 @@ def test_a_column_is_masked_only_if_every_job_masks_it(
     assert "masked by masks" in command("tags", "one.x")
 
 
+def test_a_tag_goes_along_with_what_holds_its_column(client: Client) -> None:
+    """A record that is handed on as a whole, or a struct, hands on each column that is in it."""
+
+    def job(name: str, source: Any, target: Any, **outputs: tuple[str, str]) -> None:
+        origin = {"namespace": source["namespace"], "name": source["name"]}
+        made = {
+            output: {"inputFields": [{**origin, "field": field, "transformations": [
+                {"type": "DIRECT", "subtype": how.strip("!"), "masking": "!" in how}]}]}
+            for output, (field, how) in outputs.items()
+        }  # fmt: skip
+        target["facets"]["columnLineage"] = facet(fields=made)
+        client.post(event("COMPLETE", 1, run=jobs.index(name), job=name, inputs=[source], outputs=[target]))  # fmt: skip
+
+    jobs = ["raw", "keys", "mirror", "parse", "hash", "copy", "cities", "json"]
+    pii = facet(tags=[{"key": "pii", "value": "true", "source": "x", "field": "email"}])
+    home = facet(tags=[{"key": "home", "value": "true", "source": "x", "field": "address.city"}])
+    fields = [{"name": name, "type": "string"} for name in ("city", "zip")]
+    struct = facet(fields=[{"name": "address", "type": "struct", "fields": fields}])
+    topic = dataset("in", KAFKA, schema=schema("email", "id"), tags=pii)
+    mirrored = dataset("copy", KAFKA)
+    people = dataset("people", schema=struct, tags=home)
+    copied = dataset("people_copy", schema=struct)
+    job("raw", topic, dataset("raw", schema=schema("body")), body=("value", "IDENTITY"))
+    job("keys", topic, dataset("keys", schema=schema("k")), k=("key", "IDENTITY"))
+    job("mirror", topic, mirrored, value=("value", "IDENTITY"))
+    job(
+        "parse", mirrored, dataset("mails"), mail=("email", "TRANSFORMATION"), id=("id", "IDENTITY")
+    )
+    job("hash", topic, dataset("hashed"), h=("value", "TRANSFORMATION!"))
+    job("copy", people, copied, address=("address", "IDENTITY"))
+    job(
+        "cities",
+        copied,
+        dataset("cities"),
+        c=("address.city", "IDENTITY"),
+        z=("address.zip", "IDENTITY"),
+    )
+    job("json", copied, dataset("texts", schema=schema("t")), t=("address", "TRANSFORMATION"))
+
+    def reached(tag: str) -> dict[str, str]:
+        found = client.get(f"/api/v2/tags/{tag}")
+        assert [one["destination"] for one in found["stopped"]] == (
+            ["datasetField:s3://lake:hashed:h"] if tag == "pii" else []
+        )
+        return {
+            f"{one['name']}.{one['field']}": " ".join(
+                job.rpartition(":")[2] for step in one["path"] for job in step["jobs"]
+            )
+            for one in found["columns"]
+        }
+
+    assert reached("pii") == {
+        "in.email": "", "raw.body": "raw", "copy.email": "mirror", "mails.mail": "mirror parse",
+    }  # fmt: skip
+    assert reached("home") == {
+        "people.address.city": "", "people_copy.address.city": "copy", "cities.c": "copy cities",
+        "texts.t": "copy json",
+    }  # fmt: skip
+
+    def tags_of(name: str, space: str = "s3://lake") -> set[tuple[str, str]]:
+        path = f"/api/v2/datasets/{quote(space, safe='')}/{name}/tags"
+        return {(one["tag"], one["field"]) for one in client.get(path)["columns"]}
+
+    assert tags_of("in", KAFKA) == {("pii", "email")}
+    assert tags_of("raw") == {("pii", "body")}
+    assert tags_of("mails") == {("pii", "mail")}
+    assert tags_of("keys") == tags_of("hashed") == set()
+    assert tags_of("people") == {("home", "address.city")}
+    assert tags_of("cities") == {("home", "c")}
+    assert tags_of("texts") == {("home", "t")}
+
+
 def test_in_a_cycle_of_columns_each_way_has_its_own_job(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

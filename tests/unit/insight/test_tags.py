@@ -41,6 +41,9 @@ class Columns(MemoryGraph[Column]):
     def tags_set(self, columns: Collection[Column]) -> dict[Column, set[str]]:
         return {column: self._tags[column] for column in columns if column in self._tags}
 
+    def tags_inside(self, columns: Collection[Column]) -> dict[Column, set[str]]:
+        return {}
+
 
 EMAIL, TOPIC, HASHED, TABLE, REPORT, ROWS = ((n, "c") for n in range(6))
 CHAIN = Columns(

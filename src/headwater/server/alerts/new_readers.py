@@ -6,6 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.insight import tag_reach
+from headwater.lineage.columns import wholes
 from headwater.server.alerts.evaluation import DATASET, DAY
 from headwater.server.alerts.incidents import EntityRef, Finding
 from headwater.server.store.entities import INPUT
@@ -193,9 +194,9 @@ def _use(passage: Passage[Node], column: str) -> str | None:
     """How a job reads a column; None if it does not."""
     if passage.uses is None:
         return "it reads the dataset, and nobody knows which columns"
+    holding = {column, *wholes(column, topic=passage.from_topic)}
     for use in passage.uses:
-        ends = sorted((use.column, column), key=len)
-        if ends[0] == ends[1] or ends[1].startswith(f"{ends[0]}."):
+        if use.column in holding or use.column.startswith(f"{column}."):
             return f"it reads {use.column}"
     return None
 

@@ -5,17 +5,26 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from headwater.lineage.columns import part_of, wholes
 from headwater.lineage.graph import Direction, NodeKind
 from headwater.lineage.openlineage import facets as known
 from headwater.server.store.database import within
 from headwater.server.store.entities import INPUT, OUTPUT
-from headwater.server.store.read.column_graph import ColumnGraph
+from headwater.server.store.read.column_graph import ColumnGraph, both
+from headwater.server.store.read.observed import read_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from typing import TypeAlias
 
+    from headwater.lineage.graph import Step
+    from headwater.lineage.model import Transformation
     from headwater.server.store.entities import Column
     from headwater.server.store.read.graph import StoredGraph
+    from headwater.server.store.view import View
+
+    Held: TypeAlias = Mapping[Column, list[tuple[Column, str]]]
+    """Columns, each with what is asked about in it and the path down to that."""
 
 __all__ = ["TaggedColumns", "by_column", "sent_tags"]
 
@@ -23,6 +32,11 @@ PLAIN = (None, "", "true")
 DATASET = 0
 MOST = 20_000
 """Datasets with tags that are read for one answer."""
+
+
+def _copied(how: tuple[Transformation, ...]) -> bool:
+    """Whether a column goes along as it is, so that what it holds is found in it again."""
+    return any(step.type != "INDIRECT" and step.subtype == "IDENTITY" for step in how)
 
 
 def sent_tags(body: bytes | None) -> list[tuple[str, str]]:
@@ -43,7 +57,95 @@ def by_column(tags: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 class TaggedColumns(ColumnGraph):
-    """Columns of now with the tags that were set on them; a tag on a whole dataset has no column."""
+    """Columns of now with the tags that were set on them; a tag on a whole dataset has no column.
+
+    A column also leads to where a job hands on what holds it, such as the record as a whole.
+    """
+
+    def __init__(self, view: View) -> None:
+        super().__init__(view)
+        self._parts: dict[tuple[Column, Column], tuple[Transformation, ...]] = {}
+        self._schemas: dict[int, set[str]] = {}
+
+    def next(
+        self, nodes: Collection[Column], direction: Direction | None
+    ) -> Iterator[Step[Column]]:
+        """The steps between columns, and between what is in columns that are handed on."""
+        yield from super().next(nodes, direction)
+        held: dict[Column, list[tuple[Column, str]]] = defaultdict(list)
+        topics = self._topics({root for root, _ in nodes})
+        for root, column in nodes:
+            for whole, rest in wholes(column, topic=root in topics).items():
+                held[root, whole].append(((root, column), rest))
+        if held and direction is not Direction.UPSTREAM:
+            yield from self._parts_ahead(held)
+        if held and direction is not Direction.DOWNSTREAM:
+            yield from self._parts_back(held)
+
+    def _parts_ahead(self, held: Held) -> Iterator[Step[Column]]:
+        targets = self.targets({root for root, _ in held})
+        topics = self._topics(targets)
+        for target in sorted(targets):
+            for (source, output), how in self._into.get(target, {}).items():
+                for part, rest in held.get(source, ()):
+                    inside = part_of(output, rest, topic=target in topics)
+                    into = inside if _copied(how) and not self._lacks(target, inside) else output
+                    self._note((part, (target, into)), (source, (target, output)), how)
+                    yield part, (target, into), True
+
+    def _parts_back(self, held: Held) -> Iterator[Step[Column]]:
+        for target in sorted({root for root, _ in held}):
+            edges = self._into.get(target, {}).items()
+            topics = self._topics({source[0] for (source, _), _ in edges})
+            for (source, output), how in edges:
+                for part, rest in held.get((target, output), ()) if _copied(how) else ():
+                    inside = part_of(source[1], rest, topic=source[0] in topics)
+                    self._note(((source[0], inside), part), (source, (target, output)), how)
+                    yield part, (source[0], inside), False
+
+    def _note(
+        self,
+        edge: tuple[Column, Column],
+        whole: tuple[Column, Column],
+        how: tuple[Transformation, ...],
+    ) -> None:
+        """Remember that a job which hands on the whole hands on what is in it."""
+        self._parts[edge] = how
+        self._ways.setdefault(edge, self.ways(*whole))
+
+    def how(self, source: Column, target: Column) -> tuple[Transformation, ...]:
+        """What becomes of a column on its way into another one, by itself or in what holds it."""
+        part = self._parts.get((source, target))
+        if part is None:
+            return super().how(source, target)
+        own = self._into.get(target[0], {}).get((source, target[1]))
+        return both(own, part)
+
+    def tags_inside(self, columns: Collection[Column]) -> dict[Column, set[str]]:
+        """The tags that were set on columns which these hold."""
+        wanted = set(columns)
+        found: dict[Column, set[str]] = defaultdict(set)
+        roots = {root for root, _ in wanted}
+        topics = self._topics(roots)
+        for (root, column), tags in self.tags_of(roots).items():
+            for whole in wholes(column, topic=root in topics):
+                if (root, whole) in wanted:
+                    found[root, whole] |= tags
+        return dict(found)
+
+    def _topics(self, roots: Collection[int]) -> set[int]:
+        """Those of these datasets that are Kafka topics."""
+        found = self.view.datasets(roots).items()
+        return {n for n, one in found if one.space.partition(":")[0].lower() == "kafka"}
+
+    def _lacks(self, root: int, column: str) -> bool:
+        """Whether the columns of a dataset are known, and this is none of them."""
+        if root not in self._schemas:
+            one = self.view.datasets([root]).get(root)
+            held = one.state.facets.get("schema") if one else None
+            schema = read_schema(self.view.bodies([held[0]]).get(held[0]) if held else None)
+            self._schemas[root] = {field.name for field in schema.columns(containers=True)}
+        return bool(self._schemas[root]) and column not in self._schemas[root]
 
     def tags_set(self, columns: Collection[Column]) -> dict[Column, set[str]]:
         """The tags that were set on these columns."""
