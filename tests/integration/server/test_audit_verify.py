@@ -251,6 +251,20 @@ TRUNCATION = (
 )
 
 
+@pytest.mark.parametrize(
+    "column", ["kind", "at", "time", "type", "hash", "chain", "dictionary", "body", "job", "run"]
+)
+def test_a_value_of_another_type_is_a_change(tmp_path: Path, column: str) -> None:
+    """SQLite keeps a text in a column of numbers or bytes; PostgreSQL would not."""
+    url = f"sqlite:///{tmp_path}/x.db"
+    store = open_store(url)
+    fill(store, range(1, 4))
+    store.close()
+    tamper(url, f"UPDATE log SET {column} = 'other' WHERE seq = 2")
+    code, text = run("verify", "--store", url)
+    assert (code, "record 2 holds a value of another type" in " ".join(text.split())) == (5, True)
+
+
 def test_a_log_cut_with_care_is_found_out_by_an_exported_head(filled: str, tmp_path: Path) -> None:
     early = export(filled, tmp_path / "head.json")
     tamper(filled, *TRUNCATION)

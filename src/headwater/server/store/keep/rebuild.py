@@ -20,7 +20,7 @@ from headwater.server.store.write.session import SHARES_RUNS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from headwater.server.store.database import ReadConnection
+    from headwater.server.store.database import ReadConnection, Row
     from headwater.server.store.keep.log_columns import RecordColumns
     from headwater.server.store.store import Store
     from headwater.server.store.write.incoming.prepared import PreparedEvent
@@ -44,6 +44,8 @@ def records(
         " WHERE seq > ? ORDER BY seq LIMIT ?"
     )
     while rows := connection.all(sql, (after, STEP)):
+        for row in rows:
+            _check_types(row)
         yield [
             (
                 *row[:5],
@@ -55,6 +57,17 @@ def records(
             for row in rows
         ]
         after = rows[-1][0]
+
+
+def _check_types(row: Row) -> None:
+    """Refuse a record with a value of another type: SQLite takes any for any column."""
+    numbers, texts = (*row[:5], row[7]), (row[5], row[6], row[8])
+    if not (
+        all(isinstance(one, int) for one in numbers)
+        and all(isinstance(one, (bytes, memoryview)) for one in texts)
+        and all(one is None or isinstance(one, int) for one in row[9:])
+    ):
+        raise _changed(f"record {row[0]} holds a value of another type")
 
 
 def verify(store: Store, connection: ReadConnection | None = None) -> int:
