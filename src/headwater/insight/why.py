@@ -186,7 +186,14 @@ def _with_changes(
     above = {row.node for row in found.rows if row.parent == places[reason.node]}
     near = [*reason.path, *sorted(above - set(reason.path))]
     known = graph.changes(near, reason.since - SHORTLY, reason.since, found.edges)
-    changes = [(node, change) for node, some in known.items() for change in some]
+    # A schema that changed is no change before itself.
+    own = (reason.node, reason.since) if reason.kind is CauseKind.SCHEMA else None
+    changes = [
+        (node, change)
+        for node, some in known.items()
+        for change in some
+        if (node, change.time) != own
+    ]
     changes.sort(key=lambda one: (-one[1].time, one[0], one[1].text))
     return replace(reason, changes=tuple(changes[:CHANGES]))
 

@@ -110,6 +110,19 @@ def test_causes_come_roots_first_then_by_gravity_then_by_distance() -> None:
     ]
 
 
+def test_a_schema_change_is_no_change_before_itself() -> None:
+    graph = Observed(CHAIN, ingest=FAILED, clean=RUNNING)
+    at, before = NOW - 31 * MINUTE, ObservedChange(NOW - 32 * MINUTE, "schema: y was added (int)")
+    graph.seen = {RAW: [Signal(CauseKind.SCHEMA, at, "x was removed")]}
+    graph.changed = {RAW: [ObservedChange(at, "schema: x was removed"), before]}
+    failed, schema = why(graph, SILVER, NOW).reasons
+    assert [change.text for _, change in failed.changes] == [
+        "schema: x was removed",
+        "schema: y was added (int)",
+    ]
+    assert schema.changes == ((RAW, before),)
+
+
 def test_a_schema_change_that_came_along_is_told_where_it_began() -> None:
     graph = Observed(CHAIN, ingest=RUNNING, clean=FAILED)
     change = Signal(CauseKind.SCHEMA, NOW - 31 * MINUTE, "id was removed")
