@@ -11,19 +11,21 @@ import subprocess
 import sys
 import time
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import httpx
 import pytest
 
 from headwater.cli.main import _run
 from headwater.cli.output import private_file
+from headwater.server.api.openapi import document
 from headwater.server.http.auth import create_token, list_tokens, revoke_token
 from headwater.server.store import open_store
 from tests.integration.server.making import dataset, event, facet
 from tests.security.attacks import answer, connected, eventually, first_quick
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.integration.server.conftest import Client, Process
@@ -32,16 +34,24 @@ BODIES = (
     b'{"description": "\xff\xfe"}', b'{"ownerName": "\xc3("}', b'"\xed\xa0\x80"', b"\xff",
     b'{"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", b"[" * 100_000, b"[" * 50_000 + b"]" * 50_000,
 )  # fmt: skip
-CHANGES = (
-    ("POST", "/api/v1/lineage"), ("POST", "/api/v2/events"), ("POST", "/api/v2/flow"),
-    ("PUT", "/api/v1/tags/x"), ("PUT", "/api/v1/namespaces/x"), ("PUT", "/api/v1/sources/x"),
-    ("PUT", "/api/v1/namespaces/x/datasets/y"), ("PUT", "/api/v1/namespaces/x/jobs/y"),
-    ("POST", "/api/v2/aliases"), ("POST", "/api/v2/purge"),
-)  # fmt: skip
+
+
+def taking_bodies(client: Client) -> Iterator[tuple[str, str]]:
+    """Every route that takes a body, with the names that its description has as examples."""
+    for path, methods in document(client.app)["paths"].items():
+        for method, one in methods.items():
+            if "requestBody" in one:
+                named = {p["name"]: p["example"] for p in one["parameters"] if p["in"] == "path"}
+                yield (
+                    method.upper(),
+                    path.format(**{k: quote(v, safe="") for k, v in named.items()}),
+                )
 
 
 def test_what_is_no_text_or_too_deep_is_the_clients_fault(client: Client) -> None:
-    for method, path in CHANGES:
+    asked = list(taking_bodies(client))
+    assert len(asked) > 12
+    for method, path in asked:
         for body in BODIES:
             answer = client.call(method, path, content=body)
             assert 400 <= answer.status_code < 500, (path, body[:20], answer.text[:200])
