@@ -158,6 +158,28 @@ def test_an_edge_has_its_evidence(client: Client) -> None:
     assert client.call("GET", "/api/v2/evidence").status_code == 400
 
 
+def test_evidence_is_of_the_dataset_it_names_and_of_no_other_of_that_name(client: Client) -> None:
+    spaces = ("kafka://a:9092", "kafka://b:9092")
+    target = {"namespace": "s3://lake", "name": "orders"}
+    proof = {
+        space: [{"source": "config key", "detail": space, "observed": False}] for space in spaces
+    }
+    edges = [{"input": {"namespace": space, "name": "orders"}, "output": target,
+              "columns": True, "evidence": proof[space]} for space in spaces]  # fmt: skip
+    named = [{"namespace": space, "name": "orders", "field": "id"} for space in spaces]
+    mapped = dataset("orders", columnLineage=facet(fields={"id": {"inputFields": named}}))
+    client.post(event("START", 0, inputs=[dataset("orders", space) for space in spaces], outputs=[mapped],
+                      job_facets={"headwater_evidence": facet(edges=edges)}))  # fmt: skip
+    node = "dataset:s3://lake:orders"
+    found = client.get("/api/v2/columns", node=f"datasetField:{node.partition(':')[2]}:id")["edges"]
+    assert {one["source"]["namespace"]: one["evidence"] for one in found} == proof
+    traced = client.get("/api/v2/trace", node=node, direction="up")["edges"]
+    assert {one["origin"]: one["evidence"] for one in traced} == {
+        **{f"dataset:{space}:orders": proof[space] for space in spaces},
+        "job:jobs:load": [item for space in spaces for item in proof[space]],
+    }
+
+
 def test_two_datasets_have_the_jobs_between_them(client: Client) -> None:
     mapped = dataset("b", columnLineage=columns(id=("a", "id")))
     client.post(event("START", 0, inputs=["a", "c"], outputs=[mapped]))

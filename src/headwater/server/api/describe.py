@@ -28,13 +28,11 @@ __all__ = [
     "Nested",
     "dataset_id",
     "datasets",
-    "evidence_of",
     "flat",
     "job_id",
     "jobs",
     "latest_runs",
     "listed",
-    "name_of",
     "owners",
     "planned_ends",
     "reference",
@@ -129,24 +127,12 @@ def listed(facet: dict[str, Any], name: str, limit: int = 1_000) -> list[dict[st
     )
 
 
-def name_of(edge: dict[str, Any], side: str) -> str:
-    """The name at one side of an edge as a facet writes it."""
-    end = edge.get(side)
-    return str(end.get("name")) if isinstance(end, dict) else ""
-
-
 def owners(facets: Facets, held: Mapping[str, Held]) -> list[dict[str, Any]]:
     """Who owns a job or a dataset: whom people named by hand, else whom its producer names."""
     for name in OWNED:
         if found := listed(facets.get(held, name), "owners", OWNERS):
             return [{"name": str(one.get("name")), "type": one.get("type")} for one in found]
     return []
-
-
-def evidence_of(one: dict[str, Any]) -> list[dict[str, Any]]:
-    """What a producer gives as its reasons, as far as it is of the published shape."""
-    kept = ("source", "detail", "observed")
-    return [{k: item[k] for k in kept if k in item} for item in listed(one, "evidence", 10)]
 
 
 Nested = list[dict[str, Any]]

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from headwater.insight import ColumnUse, Passage
-from headwater.lineage.conversion import converter
 from headwater.lineage.graph import NodeKind
 from headwater.lineage.openlineage import facets as known
+from headwater.lineage.openlineage.evidence_facet import FACET as EVIDENCE
+from headwater.lineage.openlineage.evidence_facet import read_evidence
 from headwater.server.store.database import within
 from headwater.server.store.entities import INPUT, decode_job, decode_run
 from headwater.server.store.read.column_graph import column_edges
@@ -34,18 +35,7 @@ TRIMMED = "headwater_trimmed"
 LOST = {"indirect columns", "columns", "datasets"}
 """Parts of an event without which a use of a column may be missing."""
 UNKNOWN = "headwater_columns"
-EVIDENCE = "headwater_evidence"
 Key = tuple[str, str]
-
-
-class _EvidenceEdge(msgspec.Struct):
-    input: dict[str, Any]
-    output: dict[str, Any]
-    columns: bool | None = None
-    named: list[str] = []
-
-
-_edge = converter(_EvidenceEdge)
 
 
 class _JobFacts(NamedTuple):
@@ -60,17 +50,7 @@ class _JobFacts(NamedTuple):
 @lru_cache(maxsize=4_096)
 def _evidence(body: bytes) -> tuple[tuple[Key, Key, bool | None, frozenset[str]], ...]:
     """The pairs of a `headwater_evidence` facet: whether their columns are known, and those named."""
-    found = []
-    decoded = msgspec.json.decode(body)
-    edges = decoded.get("edges") if isinstance(decoded, dict) else None
-    for edge in edges if isinstance(edges, list) else ():
-        try:
-            read = _edge(edge)
-            ends = [(str(end["namespace"]), str(end["name"])) for end in (read.input, read.output)]
-        except (msgspec.ValidationError, KeyError):
-            continue
-        found.append((ends[0], ends[1], read.columns, frozenset(read.named)))
-    return tuple(found)
+    return tuple(edge[:4] for edge in read_evidence(msgspec.json.decode(body)).edges)
 
 
 @lru_cache(maxsize=4_096)

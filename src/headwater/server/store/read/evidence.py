@@ -1,11 +1,13 @@
-"""Where an edge came from: the evidence that its producer reports, and which facet names it."""
+"""Where an edge came from: the evidence that its producers report, and which facet names it."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from headwater.lineage.openlineage.evidence_facet import FACET, read_evidence
 from headwater.server.store.database import within
 from headwater.server.store.entities import INPUT, OUTPUT
 from headwater.server.store.read.column_graph import ColumnGraph
@@ -13,13 +15,77 @@ from headwater.server.store.read.column_graph import ColumnGraph
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from headwater.server.store.entities import Held
+    from headwater.lineage.openlineage.evidence_facet import Item
+    from headwater.server.store.entities import Dataset, Job
     from headwater.server.store.view import View
 
-__all__ = ["evidence", "feeds", "intervals"]
+__all__ = ["ReportedItems", "evidence", "feeds", "intervals"]
 
-NAME = "headwater_evidence"
 LIMIT = 100
+OF_ONE = 10
+"""Items of one edge or dataset, where those of many are shown."""
+
+
+class ReportedItems:
+    """The evidence that jobs, and datasets themselves, report, by whatever names they report it."""
+
+    def __init__(self, view: View, jobs: Iterable[Job], datasets: Iterable[Dataset]) -> None:
+        held = {("job", job.id): job.state.facets for job in jobs}
+        held |= {("dataset", one.root): one.state.facets for one in datasets}
+        numbers = {key: facets[FACET][0] for key, facets in held.items() if FACET in facets}
+        bodies = view.bodies(numbers.values())
+        read = {
+            key: read_evidence(msgspec.json.decode(bodies[number]))
+            for key, number in numbers.items()
+            if number in bodies
+        }
+        roots = ColumnGraph(view).resolve({name for one in read.values() for name in one.names})
+        self._own = {number: one.items for (kind, number), one in read.items() if kind == "dataset"}
+        self._edges: dict[int, dict[tuple[int, int], list[Item]]] = defaultdict(dict)
+        self._datasets: dict[int, dict[int, list[Item]]] = defaultdict(dict)
+        for (kind, job), one in read.items():
+            if kind == "job":
+                for edge in one.edges:
+                    if edge.input in roots and edge.output in roots:
+                        ends = roots[edge.input], roots[edge.output]
+                        _add(self._edges[job].setdefault(ends, []), edge.items)
+                for name, items in one.datasets:
+                    if name in roots:
+                        _add(self._datasets[job].setdefault(roots[name], []), items)
+
+    def of_pair(self, job: int, origin: int, target: int) -> list[Item]:
+        """All that is reported of an edge through a job and of both its ends."""
+        found = list(self._edges[job].get((origin, target), ()))
+        for dataset, items in self._datasets[job].items():
+            if dataset in (origin, target):
+                _add(found, items)
+        for dataset in (target, origin):
+            _add(found, self._own.get(dataset, ()))
+        return found
+
+    def between(self, jobs: Iterable[int], origin: int, target: int) -> list[Item]:
+        """What an edge through some jobs is known from; where none reports that, what its target is."""
+        through, ends = list(jobs), (origin, target)
+        found = [item for job in through for item in self._edges[job].get(ends, ())[:OF_ONE]]
+        found = found or [
+            i for job in through for i in self._datasets[job].get(target, ())[:OF_ONE]
+        ]
+        return found or self._own.get(target, [])[:OF_ONE]
+
+    def beside(self, job: int) -> dict[tuple[int, bool], list[Item]]:
+        """What a job knows each of its datasets from, by dataset and whether it writes it."""
+        found: dict[tuple[int, bool], list[Item]] = defaultdict(list)
+        for (origin, target), items in self._edges[job].items():
+            _add(found[origin, False], items[:OF_ONE])
+            _add(found[target, True], items[:OF_ONE])
+        for dataset, items in self._datasets[job].items():
+            _add(found[dataset, False], items[:OF_ONE])
+            _add(found[dataset, True], items[:OF_ONE])
+        return found
+
+
+def _add(found: list[Item], items: Iterable[Item]) -> None:
+    found += [item for item in items if item not in found]
 
 
 def evidence(
@@ -28,17 +94,14 @@ def evidence(
     """The evidence that data of `origin` reaches `target` through `job`; None without such an edge.
 
     `basis` is `lineage` or `columnLineage` when a facet names this very pair, and `all` when the
-    job only lists its inputs and outputs. `items` are the producer's own words.
+    job only lists its inputs and outputs. `items` are what the producers report.
     """
     sources = view.output_sources(at).of_jobs([job]).get(job, {}).get(target)
     if sources is None or origin not in sources.inputs - sources.unpaired:
         return None
     found = view.jobs([job])[job]
     datasets = view.datasets([origin, target])
-    items = _of_pair(view, _read(view, found.state.facets), origin, target)
-    for number in (target, origin):
-        facet = _read(view, datasets[number].state.facets).get("evidence")
-        items += [item for item in _objects(facet) if item not in items]
+    items = ReportedItems(view, [found], datasets.values()).of_pair(job, origin, target)
     sql = (
         "SELECT min(since) FROM edge WHERE direction = ? AND until IS NULL"
         " AND dataset IN (SELECT id FROM dataset WHERE root = ?)"
@@ -65,38 +128,3 @@ def feeds(view: View, sources: Iterable[int], targets: Iterable[int]) -> bool:
     jobs = "SELECT DISTINCT job FROM edge WHERE direction = ? AND dataset IN ({in})"
     readers = within(view.connection, jobs, sources, (INPUT,))
     return not set(readers).isdisjoint(within(view.connection, jobs, targets, (OUTPUT,)))
-
-
-def _of_pair(view: View, facet: dict[str, Any], origin: int, target: int) -> list[dict[str, Any]]:
-    edges = _objects(facet.get("edges"))
-    datasets = _objects(facet.get("datasets"))
-    ends = [(_key(e.get("input")), _key(e.get("output"))) for e in edges]
-    names = {key for pair in ends for key in pair} | {_key(d) for d in datasets}
-    roots = ColumnGraph(view).resolve({key for key in names if key is not None})
-    items: list[dict[str, Any]] = []
-    for edge, (one, other) in zip(edges, ends, strict=True):
-        if one and other and roots.get(one) == origin and roots.get(other) == target:
-            items += _objects(edge.get("evidence"))
-    for dataset in datasets:
-        key = _key(dataset)
-        if key and roots.get(key) in (origin, target):
-            items += [i for i in _objects(dataset.get("evidence")) if i not in items]
-    return items
-
-
-def _read(view: View, facets: dict[str, Held]) -> dict[str, Any]:
-    held = facets.get(NAME)
-    body = view.bodies([held[0]]).get(held[0]) if held else None
-    value = msgspec.json.decode(body) if body else {}
-    return value if isinstance(value, dict) else {}
-
-
-def _objects(value: Any) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _key(value: Any) -> tuple[str, str] | None:
-    if not isinstance(value, dict):
-        return None
-    namespace, name = value.get("namespace"), value.get("name")
-    return (namespace, name) if isinstance(namespace, str) and isinstance(name, str) else None

@@ -12,6 +12,7 @@ from headwater.server.api.parameters import integer, moment, text
 from headwater.server.api.types import Object, Sourced
 from headwater.server.http import HttpError
 from headwater.server.routing import Past, Routes
+from headwater.server.store.read.evidence import ReportedItems
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     Edge = tuple[Column, Column]
 
 __all__ = [
-    "Silent", "api", "between", "column_id", "dataset_evidence", "edges", "job_evidence", "silent",
-    "silent_beside",
+    "Silent", "api", "between", "column_id", "edges", "silent", "silent_beside",
 ]  # fmt: skip
 
 api = Routes()
@@ -125,16 +125,10 @@ def edges(
         for edge, some in carriers(graph, shown).items()
     }
     known = view.jobs({job for jobs in jobs_by_edge.values() for job in jobs})
-    proofs = dataset_evidence(view, datasets)
-    of_jobs = job_evidence(view, known.values())
+    reported = ReportedItems(view, known.values(), datasets.values())
     answers = []
     for source, target in shown:
-        jobs = [
-            describe.job_id(known[n]) for n in sorted(jobs_by_edge[source, target]) if n in known
-        ]
-        ends = (datasets[source[0]].name, datasets[target[0]].name)
-        proof = [item for job in jobs for item in of_jobs.get((job, *ends), ())]
-        proof = proof or [item for job in jobs for item in of_jobs.get((job, "", ends[1]), ())]
+        jobs = [n for n in sorted(jobs_by_edge[source, target]) if n in known]
         answers.append(
             {
                 "origin": column_id(source, datasets[source[0]]),
@@ -143,7 +137,7 @@ def edges(
                 "to": describe.dataset_id(datasets[target[0]]),
                 "source": _end(source, datasets[source[0]]),
                 "target": _end(target, datasets[target[0]]),
-                "jobs": sorted(set(jobs)),
+                "jobs": sorted({describe.job_id(known[n]) for n in jobs}),
                 "masked": handed(graph.how(source, target)) is Hand.MASKED,
                 "maskedBy": sorted(
                     describe.job_id(known[job])
@@ -159,43 +153,10 @@ def edges(
                     }
                     for step in graph.how(source, target)
                 ],
-                "evidence": proof or proofs.get(target[0], []),
+                "evidence": reported.between(jobs, source[0], target[0]),
             }
         )
     return answers
-
-
-def dataset_evidence(view: View, datasets: dict[int, Dataset]) -> dict[int, list[dict[str, Any]]]:
-    """What each dataset is known from, as events of older Spark jobs have it on the dataset itself."""
-    facets = describe.Facets(
-        view, (d.state.facets for d in datasets.values()), "headwater_evidence"
-    )
-    found = {}
-    for number, dataset in datasets.items():
-        evidence = describe.evidence_of(facets.get(dataset.state.facets, "headwater_evidence"))
-        if evidence:
-            found[number] = evidence
-    return found
-
-
-def job_evidence(
-    view: View, jobs: Iterable[Job]
-) -> dict[tuple[str, str, str], list[dict[str, Any]]]:
-    """The evidence that jobs report for an edge, by job and the names at both ends.
-
-    The evidence for a dataset stands under its name as the destination and no origin.
-    """
-    wanted = list(jobs)
-    facets = describe.Facets(view, (j.state.facets for j in wanted), "headwater_evidence")
-    found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
-    for job in wanted:
-        reported = facets.get(job.state.facets, "headwater_evidence")
-        for edge in describe.listed(reported, "edges"):
-            names = [describe.name_of(edge, side) for side in ("input", "output")]
-            found[describe.job_id(job), names[0], names[1]] = describe.evidence_of(edge)
-        for one in describe.listed(reported, "datasets"):
-            found[describe.job_id(job), "", str(one.get("name"))] = describe.evidence_of(one)
-    return found
 
 
 def silent(

@@ -10,6 +10,8 @@ import msgspec
 
 from headwater.insight import along_values, carriers, through, trace
 from headwater.insight import audit as provenance
+from headwater.lineage.openlineage.evidence_facet import FACET as EVIDENCE
+from headwater.lineage.openlineage.evidence_facet import read_evidence
 from headwater.lineage.schema import diff
 from headwater.lineage.secrets import clean_value, redact
 from headwater.server.api import describe
@@ -51,7 +53,6 @@ FIELDS = 500
 LARGEST = 50_000
 """Bytes of one facet: code may be long."""
 CODE = ("sourceCodeLocation", "sourceCode", "sql")
-EVIDENCE = "headwater_evidence"
 CONFIGURATION = (
     "headwater_connect", "debezium_config", "headwater_spark", "spark_properties",
     "environment-properties", "processing_engine",
@@ -382,11 +383,13 @@ class _AuditAnswer:
         """What the job's inputs and outputs were known from, such as keys of its configuration."""
         found: dict[str, dict[str, Any]] = {}
         for version in self._bounded(self._code.get((job.id, EVIDENCE), [])):
-            facet = _content(self._bodies.get(version.facet), set())
-            for part in ("edges", "datasets"):
-                for edge in describe.listed(facet, part):
-                    for item in describe.evidence_of(edge):
-                        found.setdefault(repr(sorted(item.items(), key=str)), item)
+            read = read_evidence(_content(self._bodies.get(version.facet), set()))
+            for items in (
+                *(edge.items for edge in read.edges),
+                *(some for _, some in read.datasets),
+            ):
+                for item in items:
+                    found.setdefault(repr(sorted(item.items(), key=str)), item)
         return list(found.values())[:VERSIONS]
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from uuid import UUID
 
 from headwater.insight import between
+from headwater.lineage.openlineage.evidence_facet import FACET, read_evidence
 from headwater.server.api import describe
 from headwater.server.api.lookup import dataset_node, job_node, kind_of
 from headwater.server.api.parameters import text
@@ -21,6 +22,7 @@ from headwater.server.store.read.timeline import members, runs_of_dataset
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from headwater.lineage.openlineage.evidence_facet import Item
     from headwater.server.http import Request
     from headwater.server.store.entities import Dataset, Job
     from headwater.server.store.view import View
@@ -33,8 +35,6 @@ INTERVALS = 100
 JOBS = 20
 RUNS = 10
 ITEMS = 100
-FACET = "headwater_evidence"
-Name = tuple[str, str]
 
 
 class EdgeInterval(TypedDict):
@@ -144,42 +144,23 @@ def _evidence(
     wanted = list(datasets)
     names = {(d.space, d.name) for d in wanted}
     facets = describe.Facets(view, [job.state.facets, *(d.state.facets for d in wanted)], FACET)
-    own = facets.get(job.state.facets, FACET)
-    side = "output" if direction == OUTPUT else "input"
-    other = "input" if direction == OUTPUT else "output"
+    own = read_evidence(facets.get(job.state.facets, FACET))
     found: list[dict[str, Any]] = []
-    for edge in _objects(own.get("edges")):
-        if _name(edge.get(side)) in names:
-            found += _items(edge, of=edge.get(other), columns=edge.get("columns"))
-    for dataset_evidence in _objects(own.get("datasets")):
-        if _name(dataset_evidence) in names:
-            found += _items(dataset_evidence)
+    for edge in own.edges:
+        near, far = (edge.output, edge.input) if direction == OUTPUT else (edge.input, edge.output)
+        if near in names:
+            shown = {"with": {"namespace": far[0], "name": far[1]}}
+            if edge.columns is not None:
+                shown |= {"columns": edge.columns}
+            found += [{**_item(item), **shown} for item in edge.items]
+    for name, items in own.datasets:
+        if name in names:
+            found += map(_item, items)
     if not found:
         for dataset in wanted:
-            found += _items(facets.get(dataset.state.facets, FACET))
+            found += map(_item, read_evidence(facets.get(dataset.state.facets, FACET)).items)
     return found
 
 
-def _objects(value: Any) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _name(value: Any) -> Name | None:
-    if not isinstance(value, dict):
-        return None
-    return str(value.get("namespace")), str(value.get("name"))
-
-
-def _items(holder: dict[str, Any], of: Any = None, columns: Any = None) -> list[dict[str, Any]]:
-    extra: dict[str, Any] = {"with": of} if isinstance(of, dict) else {}
-    if isinstance(columns, bool):
-        extra["columns"] = columns
-    return [
-        {
-            "source": item.get("source"),
-            "detail": item.get("detail"),
-            "observed": item.get("observed"),
-            **extra,
-        }
-        for item in _objects(holder.get("evidence"))
-    ]
+def _item(reported: Item) -> dict[str, Any]:
+    return {name: reported.get(name) for name in ("source", "detail", "observed")}

@@ -16,10 +16,10 @@ from headwater.server.api import describe
 from headwater.server.api.lookup import dataset_node, has_column, kind_of
 from headwater.server.api.missing_columns import missing_column
 from headwater.server.api.types import Object
-from headwater.server.api.v2.page.columns import dataset_evidence, job_evidence
 from headwater.server.http import HttpError
 from headwater.server.routing import Routes
 from headwater.server.store.read.column_readers import StoredColumnReaders
+from headwater.server.store.read.evidence import ReportedItems
 from headwater.server.store.read.observed import read_schema
 
 if TYPE_CHECKING:
@@ -445,19 +445,13 @@ class _Steps:
 
     def __init__(self, view: View, jobs: dict[int, Job], datasets: dict[int, Dataset]) -> None:
         self._jobs, self._datasets = jobs, datasets
-        self._of_jobs = job_evidence(view, jobs.values())
-        self._of_datasets = dataset_evidence(view, datasets)
+        self._reported = ReportedItems(view, jobs.values(), datasets.values())
 
     def shown(self, leg: Leg[Node]) -> dict[str, Any]:
         """One step."""
         origin, job = self._datasets[leg.dataset[1]], self._jobs[leg.job[1]]
         target = self._datasets.get(leg.target[1]) if leg.target else None
-        ends = (origin.name, target.name if target else "")
-        proof = self._of_jobs.get((describe.job_id(job), *ends)) or self._of_jobs.get(
-            (describe.job_id(job), "", ends[1])
-        )
-        if not proof and target is not None:
-            proof = self._of_datasets.get(target.id)
+        proof = self._reported.between([job.id], origin.root, target.root) if target else []
         return {
             "dataset": describe.dataset_id(origin),
             "column": leg.column or None,
@@ -467,5 +461,5 @@ class _Steps:
                 {"type": step.type, "subtype": step.subtype, "masking": bool(step.masking)}
                 for step in leg.transformations
             ],
-            "evidence": (proof or [])[:EVIDENCE],
+            "evidence": proof[:EVIDENCE],
         }

@@ -15,12 +15,13 @@ from headwater.server.api.types import Object, Sourced, Time
 from headwater.server.api.v2.page import columns
 from headwater.server.http import HttpError
 from headwater.server.routing import Past, Routes
+from headwater.server.store.read.evidence import ReportedItems
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headwater.insight import LineageTree
-    from headwater.server.store.entities import Column, Job, Node
+    from headwater.server.store.entities import Column, Node
     from headwater.server.store.view import ColumnGraph, View
 
 __all__ = ["api"]
@@ -169,13 +170,14 @@ def _nodes(view: View, found: LineageTree[Node], at: int | None) -> dict[str, An
     described = describe.jobs(view, list(jobs.values()), at)
     nodes |= {("job", number): described[job.id] for number, job in jobs.items()}
     ids = {node: str(one["id"]) for node, one in nodes.items()}
-    proofs = _evidence(view, jobs)
+    reported = ReportedItems(view, jobs.values(), ())
+    known = {number: reported.beside(number) for number in jobs}
     edges = []
     for origin, destination in sorted(found.edges):
         if origin in ids and destination in ids:
             writes = origin[0] == "job"
             job, dataset = (origin, destination) if writes else (destination, origin)
-            proof = proofs.get((ids[job], datasets[dataset[1]].name, writes), [])
+            proof = known[job[1]].get((dataset[1], writes), [])
             ends = {"origin": ids[origin], "destination": ids[destination]}
             edges.append({**ends, "evidence": proof[:EVIDENCE]})
     return {
@@ -185,16 +187,3 @@ def _nodes(view: View, found: LineageTree[Node], at: int | None) -> dict[str, An
         "hidden": view.hidden_beside(*shown),
         "truncated": found.cut,
     }
-
-
-def _evidence(
-    view: View, jobs: Mapping[int, Job]
-) -> dict[tuple[str, str, bool], list[dict[str, Any]]]:
-    """What jobs know each of their datasets from, by job, name and whether they write it."""
-    found: dict[tuple[str, str, bool], list[dict[str, Any]]] = {}
-    for (job, first, second), items in columns.job_evidence(view, jobs.values()).items():
-        # The evidence for a dataset, which has no origin, holds for both sides.
-        for name, writes in ((first or second, False), (second, True)):
-            held = found.setdefault((job, name, writes), [])
-            held += [item for item in items if item not in held]
-    return found
