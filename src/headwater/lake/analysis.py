@@ -124,8 +124,7 @@ class _Datasets:
     """Which names stand for one dataset."""
 
     def __init__(self, rows: dict[str, list[EstateRow]]) -> None:
-        self._clusters = {one.first: one.second for one in rows["cluster"]}
-        self._joined = JoinedNames()
+        self._joined = JoinedNames({one.first: one.second for one in rows["cluster"]})
         self.named = {(one.first, one.second): one.number for one in rows["dataset"]}
         targets: dict[Name, set[Name]] = defaultdict(set)
         for one in rows["alias"]:
@@ -133,21 +132,17 @@ class _Datasets:
         crossed = _crossed(rows, {t for some in targets.values() if len(some) > 1 for t in some})
         for name, some in targets.items():
             for target in _one_dataset(sorted(some), crossed):
-                self._joined.join(self._plain(name), self._plain(target))
+                self._joined.join(self._joined.plain(name), self._joined.plain(target))
         self.leaders: dict[Name, Name] = {}
         """The name by which each dataset is named: its own before a symlink, the oldest first."""
         for name in sorted(self.named, key=lambda one: (one in targets, self.named[one], one)):
-            self.leaders.setdefault(self._joined.of(self._plain(name)), name)
-
-    def _plain(self, name: Name) -> Name:
-        cluster = self._clusters.get(name[0])
-        return name if cluster is None else (f"\0{cluster}", name[1])
+            self.leaders.setdefault(self._joined.of(self._joined.plain(name)), name)
 
     def root(self, namespace: str, name: str) -> Name | None:
         """What stands for a dataset and all its names; None where it was never named."""
         if (namespace, name) not in self.named:
             return None
-        return self._joined.of(self._plain((namespace, name)))
+        return self._joined.of(self._joined.plain((namespace, name)))
 
 
 def _crossed(rows: dict[str, list[EstateRow]], wanted: set[Name]) -> set[tuple[Name, Name]]:

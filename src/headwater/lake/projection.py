@@ -137,7 +137,7 @@ def replay(
 ) -> None:
     """Apply records to the projection of a store, in the transaction that is open.
 
-    Those that it fails on are left out, each by itself, and told to `refuse`.
+    Those that it fails on are left out, each by itself, and handed to `refuse`.
     """
     waiting = iter(records)
     while some := list(itertools.islice(waiting, STEP)):

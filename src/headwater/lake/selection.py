@@ -17,7 +17,7 @@ import msgspec
 from headwater.lake.records import job_node
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 __all__ = ["JoinedNames", "LakeAlias", "LakeEstate", "Span", "Use", "UseSource", "declared_aliases"]
 
@@ -60,7 +60,7 @@ _declared = msgspec.json.Decoder(_Declared).decode
 
 
 def declared_aliases(commands: Iterable[str | bytes]) -> Iterator[LakeAlias]:
-    """The aliases that commands declare, by hand or by doctor, which no event tells.
+    """The aliases that commands declare, by hand or by doctor, which no event reports.
 
     What doctor took back held for a while, and counts too.
     """
@@ -71,10 +71,16 @@ def declared_aliases(commands: Iterable[str | bytes]) -> Iterator[LakeAlias]:
 
 
 class JoinedNames:
-    """Names that belong together, each by one of them."""
+    """Names that belong together, each by one of them; some namespaces are those of one cluster."""
 
-    def __init__(self) -> None:
+    def __init__(self, clusters: Mapping[str, str] | None = None) -> None:
+        self._clusters = {} if clusters is None else clusters
         self._parent: dict[Name, Name] = {}
+
+    def plain(self, name: Name) -> Name:
+        """A name, whichever address of its cluster it was reported by."""
+        cluster = self._clusters.get(name[0])
+        return name if cluster is None else (f"\0{cluster}", name[1])
 
     def of(self, name: Name) -> Name:
         """The one that stands for all that belong together with a name."""
@@ -115,39 +121,35 @@ class LakeEstate:
 
     def __init__(self, source: UseSource, aliases: Iterable[LakeAlias]) -> None:
         self._source = source
-        self._clusters: dict[str, str] = {}
-        self._datasets, self._jobs = JoinedNames(), JoinedNames()
+        declared = list(aliases)
+        self._clusters = {one.name[0]: one.other[0] for one in declared if one.kind == "namespace"}
+        self._datasets, self._jobs = JoinedNames(self._clusters), JoinedNames()
         self._joined: dict[Name, set[Name]] = defaultdict(set)
         self._members: dict[Name, set[str]] = defaultdict(set)
         self._declared: set[Name] = set()
-        self._read_aliases(list(aliases))
+        self._read_aliases(declared)
 
     def _read_aliases(self, aliases: list[LakeAlias]) -> None:
         for alias in aliases:
-            if alias.kind == "namespace":
-                self._clusters[alias.name[0]] = alias.other[0]
-        for alias in aliases:
             if alias.kind == "dataset":
-                self._datasets.join(self._plain(alias.name), self._plain(alias.other))
+                self._datasets.join(
+                    self._datasets.plain(alias.name), self._datasets.plain(alias.other)
+                )
                 # It may be asked for by a name under which nothing was ever reported.
                 self._declared.add(alias.name)
             elif alias.kind == "job":
                 self._jobs.join(("", job_node(*alias.name)), ("", job_node(*alias.other)))
         for alias in aliases:
             if alias.kind == "dataset":
-                both = {self._plain(alias.name), self._plain(alias.other)}
+                both = {self._datasets.plain(alias.name), self._datasets.plain(alias.other)}
                 self._joined[self._one(alias.name)] |= both
             elif alias.kind == "job":
                 nodes = {job_node(*alias.name), job_node(*alias.other)}
                 self._members[self._job(job_node(*alias.name))] |= nodes
 
-    def _plain(self, name: Name) -> Name:
-        cluster = self._clusters.get(name[0])
-        return name if cluster is None else (f"\0{cluster}", name[1])
-
     def _one(self, name: Name) -> Name:
         """What stands for a dataset and all its names."""
-        return self._datasets.of(self._plain(name))
+        return self._datasets.of(self._datasets.plain(name))
 
     def _job(self, node: str) -> Name:
         return self._jobs.of(("", node))

@@ -10,8 +10,8 @@ import msgspec
 from headwater.lineage.lifecycle import State
 from headwater.lineage.openlineage import facets as known
 from headwater.server.api.present import when
+from headwater.server.store.deciding_run import decided_runs
 from headwater.server.store.entities import STATUSES, to_job
-from headwater.server.store.read.decided import decided_runs
 from headwater.server.store.read.parent_runs import parent_runs
 from headwater.server.store.view import JOBS
 

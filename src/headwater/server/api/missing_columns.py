@@ -5,14 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headwater.lineage.moments import iso
-from headwater.server.api.lookup import columns_of, nearest
+from headwater.server.api.lookup import columns_of, has_column, nearest
 from headwater.server.http import HttpNotFoundError
 
 if TYPE_CHECKING:
     from headwater.server.store.entities import Dataset
     from headwater.server.store.view import View
 
-__all__ = ["missing_column", "row_of"]
+__all__ = ["check_column", "missing_column", "row_of"]
+
+
+def check_column(view: View, dataset: Dataset, field: str, at: int | None = None) -> bool:
+    """Whether the columns of a dataset are known; 404 where they are and this is none of them."""
+    known = has_column(view, dataset, field, at)
+    if known is False:
+        raise missing_column(view, dataset, field, at)
+    return known is True
 
 
 def missing_column(

@@ -12,8 +12,7 @@ from headwater.lineage.openlineage.events import iso
 from headwater.server.api.facet_columns import columns, tags_of
 from headwater.server.api.java_client_urls import to_url
 from headwater.server.store.database import within
-from headwater.server.store.entities import INPUT, OUTPUT, to_run, unslot
-from headwater.server.store.read.run_uses import run_uses
+from headwater.server.store.entities import INPUT, OUTPUT, run_uses, to_run, unslot
 from headwater.server.store.read.tagged import by_column
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from headwater.lineage.openlineage.events import EventProblem
-from headwater.server.http import HttpError
+from headwater.server.http import HttpError, bad_member
 from headwater.server.store.write.commands import NoSuchError
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ __all__ = ["carry_out"]
 async def carry_out(app: App, command: dict[str, Any]) -> None:
     """Hand a command to the writer and wait until it is on the disk."""
     if (member := _with_nul(command)) is not None:
-        raise HttpError(422, f"{member} holds a NUL", [EventProblem(member, "holds a NUL")])
+        raise bad_member(member, "holds a NUL")
     try:
         await app.ingest.perform(lambda store: store.perform(command))
     except NoSuchError as error:

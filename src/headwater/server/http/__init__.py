@@ -23,6 +23,7 @@ __all__ = [
     "Response",
     "Scope",
     "Send",
+    "bad_member",
     "check_length",
     "encode",
     "failure",
@@ -57,6 +58,11 @@ class HttpError(Exception):
         self.message = message
         self.problems = problems or []
         self.headers = headers or []
+
+
+def bad_member(member: str, problem: str) -> HttpError:
+    """The answer to a body with a member that cannot be used."""
+    return HttpError(422, f"{member} {problem}", [EventProblem(member, problem)])
 
 
 class HttpNotFoundError(HttpError):

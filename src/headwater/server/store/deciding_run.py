@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -14,18 +14,27 @@ if TYPE_CHECKING:
 
     from headwater.lineage.lifecycle import RunHistory
     from headwater.server.store.entities import Job, Run
+    from headwater.server.store.view import View
 
-__all__ = ["DecidingKey", "decided_at", "deciding_key", "latest_news"]
+__all__ = ["DecidingKey", "decided_at", "decided_runs", "deciding_key", "latest_news"]
 
 DecidingKey = tuple[int, int, bytes]
 """The run with the highest one decides: a time, when the run began, its UUID."""
 ALWAYS = 2**62
+OVERLAPPING = 8
+"""Runs of a job that may be under way at once at a moment in the past."""
+DECLARED = 1_000
+"""How far back a run is looked for among the declarations of a job."""
+_BEGUN = (
+    "SELECT id, created, ended FROM run WHERE job = ? AND created <= ?"
+    " ORDER BY created DESC, id DESC LIMIT ?"
+)
 
 
 def deciding_key(job: Job, run: Run) -> DecidingKey:
     """What orders the runs of a job: that with the highest key decides.
 
-    Of a stream, the run that last said something decides. Of any other job, the run that began
+    Of a stream, the run that reported last decides. Of any other job, the run that began
     last does, unless it has ended and an earlier one has reported since that it runs.
     """
     return _key(run, run.state.life, is_stream(job), run.uuid == job.state.latest_uuid)
@@ -42,7 +51,7 @@ def _key(run: Run, life: RunHistory, streaming: bool, newest: bool) -> DecidingK
 
 
 def latest_news(life: RunHistory) -> int:
-    """When a run last said how its job does; never later than its last event.
+    """When a run last reported; never later than its last event.
 
     An ABORT only says that the run is no more. A person, the agent or a watchdog sends it, often when
     the next run is under way: then the run counts as of its last report.
@@ -81,3 +90,32 @@ def _until(life: RunHistory, at: int) -> RunHistory:
         inferred=life.inferred if life.inferred is not None and life.inferred[1] <= at else None,
         beats=beats,
     )
+
+
+def decided_runs(view: View, jobs: Iterable[Job], at: int) -> dict[int, Run]:
+    """The run of each job that decided about its state at a moment."""
+    wanted = list(jobs)
+    overlapping: dict[int, set[int]] = {}
+    for job in wanted:
+        rows = _begun(view, job.id, at)
+        # Those that ended before the newest began have no say.
+        some = {number for number, _, ended in rows if ended is None or ended >= rows[0][1]}
+        overlapping[job.id] = some | {row[0] for row in rows[:1]}
+    runs = view.runs(number for some in overlapping.values() for number in some)
+    found = (
+        decided_at(job, (runs[n] for n in overlapping[job.id] if n in runs), at) for job in wanted
+    )
+    return {run.job: run for run in found if run is not None}
+
+
+def _begun(view: View, job: int, at: int) -> list[tuple[Any, ...]]:
+    """The last runs of a job that had begun at a moment (id, begin, end), without declarations."""
+    found: list[tuple[Any, ...]] = []
+    for limit in (OVERLAPPING, DECLARED):
+        rows = view.all(_BEGUN, (job, at, limit))
+        # A declaration is kept as a run that ended when it began.
+        at_once = view.runs(number for number, began, ended in rows if began == ended)
+        found = [row for row in rows if row[0] not in at_once or not at_once[row[0]].state.static]
+        if found or len(rows) < limit:
+            break
+    return found[:OVERLAPPING]

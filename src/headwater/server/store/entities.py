@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from headwater.lineage.graph import NodeKind
 from headwater.lineage.lifecycle import RunHistory, State
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = [
     "DELETED",
@@ -18,6 +21,7 @@ __all__ = [
     "Column",
     "Dataset",
     "DatasetState",
+    "DatasetUse",
     "Io",
     "Job",
     "JobState",
@@ -27,6 +31,7 @@ __all__ = [
     "RunInput",
     "RunState",
     "Source",
+    "run_uses",
     "slot",
     "to_dataset",
     "to_job",
@@ -311,3 +316,33 @@ def to_job(row: tuple[Any, ...]) -> Job:
 def to_run(row: tuple[Any, ...]) -> Run:
     """A row of id, UUID, job and state as a run."""
     return Run(row[0], bytes(row[1]), row[2], decode_run(bytes(row[3])))
+
+
+class DatasetUse(NamedTuple):
+    """A run's use of a dataset, by one of its names."""
+
+    dataset: int
+    direction: int
+    version: int | None
+    facets: dict[str, Held]
+
+
+def run_uses(run: Run, roots: Mapping[int, int]) -> list[DatasetUse]:
+    """The uses of a run, in the order of the first reports; `roots` maps each name to its dataset.
+
+    Names that are not in it may not be seen. A dataset with several names goes by its own, else by the
+    first; what was reported under the others is added to it.
+    """
+    found: dict[tuple[int, int], DatasetUse] = {}
+    for key, io in run.state.io.items():
+        dataset, direction = unslot(key)
+        if dataset not in roots:
+            continue
+        place = (roots[dataset], direction)
+        use = DatasetUse(dataset, direction, io.version, io.facets)
+        other = found.get(place)
+        if other is not None:
+            first, second = (use, other) if dataset == place[0] else (other, use)
+            use = first._replace(facets=second.facets | first.facets)
+        found[place] = use
+    return list(found.values())

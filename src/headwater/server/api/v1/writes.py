@@ -7,7 +7,6 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID, uuid4
 
-from headwater.lineage.openlineage.events import EventProblem
 from headwater.lineage.openlineage.repairs import runs_of_its_own
 from headwater.lineage.openlineage.writer import facet, head
 from headwater.lineage.secrets import clean_value
@@ -17,7 +16,7 @@ from headwater.server.api.present import PHYSICAL
 from headwater.server.api.submit_command import carry_out
 from headwater.server.api.types import Dataset, Job, Named, Run, Time, Uuid
 from headwater.server.api.v1 import lists, runs
-from headwater.server.http import HttpError, Request, Response
+from headwater.server.http import Response, bad_member
 from headwater.server.routing import Routes
 from headwater.server.store.view import View
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headwater.server.app import App
+    from headwater.server.http import Request
 
 __all__ = ["api"]
 
@@ -291,14 +291,14 @@ def _text(body: dict[str, Any], name: str, *, needed: bool = False) -> str | Non
     if value is None and not needed:
         return None
     if not isinstance(value, str) or (needed and not value):
-        raise HttpError(422, f"{name} must be a string", [EventProblem(name, "must be a string")])
+        raise bad_member(name, "must be a string")
     return value
 
 
 def _tags(body: dict[str, Any]) -> list[str]:
     value = body.get("tags") or []
     if not isinstance(value, list):
-        raise HttpError(422, "tags must be an array", [EventProblem("tags", "must be an array")])
+        raise bad_member("tags", "must be an array")
     return [tag for tag in value if isinstance(tag, str)]
 
 
@@ -309,14 +309,11 @@ def _static(kind: str, **parts: Any) -> dict[str, Any]:
 def _items(body: dict[str, Any], name: str, *keys: str) -> list[dict[str, Any]]:
     items = body.get(name) or []
     if not isinstance(items, list):
-        raise HttpError(422, f"{name} must be a list", [EventProblem(name, "must be a list")])
+        raise bad_member(name, "must be a list")
     for i, item in enumerate(items):
         for key in keys:
             if not isinstance(item, dict) or not isinstance(item.get(key), str):
-                field = f"{name}[{i}].{key}"
-                raise HttpError(
-                    422, f"{field} must be a string", [EventProblem(field, "must be a string")]
-                )
+                raise bad_member(f"{name}[{i}].{key}", "must be a string")
     return items
 
 
@@ -370,7 +367,7 @@ def _new_run(body: dict[str, Any], namespace: str, name: str) -> Command:
     try:
         run = UUID(text) if text else uuid4()
     except ValueError:
-        raise HttpError(422, "id must be a UUID", [EventProblem("id", "must be a UUID")]) from None
+        raise bad_member("id", "must be a UUID") from None
     args = body.get("args")
     return {
         "command": "new_run",
@@ -388,6 +385,4 @@ def _moment(body: dict[str, Any], name: str) -> int | None:
     try:
         return parse_moment(text) if text else None
     except ValueError:
-        raise HttpError(
-            422, f"{name} must be a time", [EventProblem(name, "must be a time")]
-        ) from None
+        raise bad_member(name, "must be a time") from None

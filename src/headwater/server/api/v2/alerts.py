@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from msgspec.structs import replace
 
 from headwater.lineage.moments import SECOND
-from headwater.lineage.openlineage.events import EventProblem
 from headwater.server.alerts import incidents
 from headwater.server.alerts.messages import shown
 from headwater.server.alerts.schema_breaks import breaking_title
 from headwater.server.api.parameters import integer
 from headwater.server.api.present import when
 from headwater.server.api.types import Object, Time
-from headwater.server.http import HttpError, Request, Response
+from headwater.server.http import HttpError, Response, bad_member
 from headwater.server.routing import Routes
 from headwater.server.store.read.namespace_limit import HIDDEN
 
 if TYPE_CHECKING:
     from headwater.server.alerts.incidents import Incident
     from headwater.server.app import App
+    from headwater.server.http import Request
     from headwater.server.store.view import View
 
 __all__ = ["api", "listed"]
@@ -176,8 +176,7 @@ async def test(app: App, request: Request) -> Response:
         raise HttpError(404, "this server has no alert rules: start it with --alerts FILE")
     rule = request.json().get("rule") if request.body else None
     if rule is not None and not isinstance(rule, str):
-        problem = EventProblem("rule", "must be the name of a rule")
-        raise HttpError(422, "rule must be the name of a rule", [problem])
+        raise bad_member("rule", "must be the name of a rule")
     known = app.alerts.rules.rules
     if rule is not None and rule not in known:
         raise HttpError(404, f"no alert rule is called {rule}; known: {', '.join(known)}")

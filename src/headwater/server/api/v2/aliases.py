@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from headwater.lineage.openlineage.events import EventProblem, Limits
+from headwater.lineage.openlineage.events import Limits
 from headwater.server.api.parameters import integer, text
 from headwater.server.api.submit_command import carry_out
 from headwater.server.api.types import Named
-from headwater.server.http import HttpError, Request, Response
+from headwater.server.http import Response, bad_member
 from headwater.server.routing import Routes
 from headwater.server.store.write.incoming.name_limits import too_long
 
 if TYPE_CHECKING:
     from headwater.server.app import App
+    from headwater.server.http import Request
     from headwater.server.store.view import View
 
 __all__ = ["api"]
@@ -66,8 +67,7 @@ def _named(body: dict[str, Any], member: str) -> tuple[str, str]:
     for key in ("namespace", "name"):
         text = value.get(key) if isinstance(value, dict) else None
         if not isinstance(text, str) or not text or too_long(text, LONGEST) or "\0" in text:
-            problem = EventProblem(f"{member}.{key}", f"must be a string of 1 to {LONGEST} bytes")
-            raise HttpError(422, f"{problem.field} {problem.problem}", [problem])
+            raise bad_member(f"{member}.{key}", f"must be a string of 1 to {LONGEST} bytes")
     assert isinstance(value, dict)
     return value["namespace"], value["name"]
 
@@ -78,8 +78,7 @@ async def declare(app: App, request: Request) -> Response:
     body = request.json()
     alias, dataset = _named(body, "alias"), _named(body, "dataset")
     if alias == dataset:
-        problem = EventProblem("alias", "is the dataset itself")
-        raise HttpError(422, "alias is the dataset itself", [problem])
+        raise bad_member("alias", "is the dataset itself")
     await carry_out(
         app,
         {

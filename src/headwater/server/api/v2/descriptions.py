@@ -6,12 +6,11 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import headwater
-from headwater.lineage.openlineage.events import EventProblem
 from headwater.lineage.openlineage.facets import ABOUT
 from headwater.lineage.openlineage.writer import facet, head
 from headwater.server.api.lookup import the_dataset, the_job
 from headwater.server.api.submit_command import carry_out
-from headwater.server.http import HttpError, Request, Response
+from headwater.server.http import Response, bad_member
 from headwater.server.routing import Routes
 from headwater.server.store.view import View
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headwater.server.app import App
+    from headwater.server.http import Request
     from headwater.server.store.entities import Dataset, Job
 
 __all__ = ["api"]
@@ -83,19 +83,15 @@ async def _describe(
 def _description(body: dict[str, Any]) -> str:
     value = body.get("description", "")
     if not isinstance(value, str) or len(value) > LONGEST:
-        raise _refused("description", f"must be a string of at most {LONGEST} characters")
+        raise bad_member("description", f"must be a string of at most {LONGEST} characters")
     return value.strip()
 
 
 def _owners(body: dict[str, Any]) -> list[str]:
     value = body.get("owners", [])
     if not isinstance(value, list) or len(value) > OWNERS:
-        raise _refused("owners", f"must be a list of at most {OWNERS} names")
+        raise bad_member("owners", f"must be a list of at most {OWNERS} names")
     for name in value:
         if not isinstance(name, str) or not name.strip() or len(name) > NAME:
-            raise _refused("owners", f"must hold names of 1 to {NAME} characters")
+            raise bad_member("owners", f"must hold names of 1 to {NAME} characters")
     return list(dict.fromkeys(name.strip() for name in value))
-
-
-def _refused(field: str, problem: str) -> HttpError:
-    return HttpError(422, f"{field} {problem}", [EventProblem(field, problem)])

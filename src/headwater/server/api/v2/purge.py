@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from headwater.lineage.openlineage.events import EventProblem
-from headwater.server.http import HttpError, Request, Response
+from headwater.server.http import HttpError, Response, bad_member
 from headwater.server.routing import Routes
 from headwater.server.store.keep.purge import KINDS, PurgeTarget, purge
 from headwater.server.store.write.commands import NoSuchError
 
 if TYPE_CHECKING:
     from headwater.server.app import App
+    from headwater.server.http import Request
 
 __all__ = ["api"]
 
@@ -41,23 +41,19 @@ class Deleted(TypedDict):
 def _text(body: dict[str, Any], member: str) -> str:
     value = body.get(member)
     if not isinstance(value, str) or not value or "\0" in value:
-        raise _bad(member, "must be a string that is not empty")
+        raise bad_member(member, "must be a string that is not empty")
     return value
-
-
-def _bad(member: str, problem: str) -> HttpError:
-    return HttpError(422, f"{member} {problem}", [EventProblem(member, problem)])
 
 
 def target_of(body: dict[str, Any]) -> PurgeTarget:
     """What a request wants gone; it must say the last part of the name again in `confirm`."""
     kind = _text(body, "kind")
     if kind not in KINDS:
-        raise _bad("kind", f"must be one of {', '.join(KINDS)}")
+        raise bad_member("kind", f"must be one of {', '.join(KINDS)}")
     namespace = _text(body, "namespace")
     target = PurgeTarget(kind, namespace, "" if kind == "namespace" else _text(body, "name"))
     if body.get("confirm") != (target.name or target.namespace):
-        raise _bad("confirm", "must repeat the name: a purge cannot be undone")
+        raise bad_member("confirm", "must repeat the name: a purge cannot be undone")
     return target
 
 

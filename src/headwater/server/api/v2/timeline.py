@@ -12,16 +12,14 @@ from headwater.server.api.present import MILLISECOND, Presenter, when
 from headwater.server.api.types import Run as Described
 from headwater.server.api.types import Uuid
 from headwater.server.routing import Routes
-from headwater.server.store.entities import INPUT, OUTPUT, unslot
-from headwater.server.store.read.run_uses import run_uses
+from headwater.server.store.entities import INPUT, OUTPUT, run_uses, unslot
 from headwater.server.store.read.timeline import members, runs_of_dataset, runs_of_job
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headwater.server.http import Request
-    from headwater.server.store.entities import Job, Run
-    from headwater.server.store.read.run_uses import DatasetUse
+    from headwater.server.store.entities import DatasetUse, Job, Run
     from headwater.server.store.read.timeline import Cursor
     from headwater.server.store.view import View
 

@@ -13,6 +13,7 @@ import msgspec
 
 from headwater.server.store.database import StoreError
 from headwater.server.store.database.schema import ALL_TABLES
+from headwater.server.store.keep.chain import head_of
 from headwater.server.store.keep.rebuild import verify
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def copy_store(
             copied = _copy(reading, target, progress or _silent)
         if still:
             with source.reading() as reading:
-                if _head(reading)[0] != copied.seq:
+                if head_of(reading)[0] != copied.seq:
                     raise StoreError(
                         "events came in while the store was copied; nothing was kept",
                         hint="stop the server of the old store and run this again",
@@ -74,7 +75,7 @@ def _silent(_done: int, _total: int) -> None:
 def _check_empty(connection: Connection) -> None:
     for table in ALL_TABLES:
         if table == "head":
-            full = _head(connection)[0] > 0
+            full = head_of(connection)[0] > 0
         else:
             full = bool(connection.all(f"SELECT 1 FROM {table} LIMIT 1"))  # noqa: S608
         if full:
@@ -82,11 +83,6 @@ def _check_empty(connection: Connection) -> None:
                 f"the target is not empty: its table {table} has rows",
                 hint="give a new SQLite file or an empty PostgreSQL database",
             )
-
-
-def _head(connection: Connection) -> tuple[int, bytes]:
-    ((seq, chain),) = connection.all("SELECT seq, chain FROM head WHERE id = 1")
-    return int(seq), bytes(chain)
 
 
 def _copy(source: Connection, target: Store, progress: Callable[[int, int], None]) -> Copied:
@@ -114,8 +110,8 @@ def _copy(source: Connection, target: Store, progress: Callable[[int, int], None
             )
     # Read by its own connection: the chain, and every body against its hash.
     records = verify(target)
-    seq, chain = _head(written)
-    if (seq, chain) != _head(source):
+    seq, chain = head_of(written)
+    if (seq, chain) != head_of(source):
         raise StoreError("the copy's chain does not end as the store's does; nothing was kept")
     return Copied(records, total, seq, chain.hex())
 

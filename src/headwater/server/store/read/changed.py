@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from headwater.lineage.graph import Direction
 from headwater.lineage.lifecycle import State
 from headwater.server.store.database import within
+from headwater.server.store.deciding_run import decided_runs
 from headwater.server.store.entities import STATUSES
-from headwater.server.store.read.decided import decided_runs
 from headwater.server.store.read.graph import DATASET, JOB
 
 if TYPE_CHECKING:

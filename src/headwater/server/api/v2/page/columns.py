@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from headwater.insight import Hand, carriers, handed, trace
 from headwater.server.api import describe
-from headwater.server.api.lookup import column_node, dataset_node, has_column, kind_of
-from headwater.server.api.missing_columns import missing_column
+from headwater.server.api.lookup import column_node, dataset_node, kind_of
+from headwater.server.api.missing_columns import check_column
 from headwater.server.api.parameters import integer, moment, text
 from headwater.server.api.types import Object, Sourced
 from headwater.server.http import HttpError
@@ -64,10 +64,7 @@ def columns(
     graph = view.column_graph(at)
     if kind == "datasetField":
         dataset, name = column_node(view, rest)
-        known = has_column(view, dataset, name, at)
-        if known is False:
-            raise missing_column(view, dataset, name, at)
-        start = [(dataset.root, name)] if known else []
+        start = [(dataset.root, name)] if check_column(view, dataset, name, at) else []
     elif kind == "dataset":
         dataset = dataset_node(view, rest)
         facets = describe.Facets(view, [dataset.state.facets], "schema")

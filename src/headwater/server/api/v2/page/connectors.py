@@ -14,7 +14,7 @@ from headwater.server.api import describe
 from headwater.server.api.parameters import integer
 from headwater.server.api.present import sides
 from headwater.server.api.types import Named, Object
-from headwater.server.http import HttpError
+from headwater.server.http import HttpError, bad_member
 from headwater.server.routing import Routes
 from headwater.server.store.entities import INPUT, OUTPUT
 from headwater.server.store.read.observed import read_schema
@@ -120,10 +120,10 @@ def preview(app: App, view: View, request: Request) -> dict[str, Any]:
     config, bootstrap = body.get("config"), body.get("bootstrap", "")
     if not isinstance(config, str) or not config.strip() or len(config) > LONGEST:
         problem = f"must be the text of a configuration, at most {LONGEST:,} characters"
-        raise HttpError(422, f"config {problem}", [EventProblem("config", problem)])
+        raise bad_member("config", problem)
     if not isinstance(bootstrap, str) or len(bootstrap) > LONGEST_ADDRESS:
         problem = "must be Kafka's address, such as kafka:9092"
-        raise HttpError(422, f"bootstrap {problem}", [EventProblem("bootstrap", problem)])
+        raise bad_member("bootstrap", problem)
     if app.preview is None:
         raise HttpError(404, "this server has no preview of connectors")
     try:

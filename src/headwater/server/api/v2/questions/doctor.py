@@ -18,11 +18,10 @@ from headwater.insight import (
     name_rules,
 )
 from headwater.insight import doctor as examine
-from headwater.lineage.openlineage.events import EventProblem
 from headwater.server.api.parameters import integer, text
 from headwater.server.api.present import when
 from headwater.server.api.types import Named, Object, Time
-from headwater.server.http import HttpError, Request, Response
+from headwater.server.http import Response, bad_member
 from headwater.server.routing import Routes
 from headwater.server.store.database import within
 from headwater.server.store.read.estate import StoredEstate
@@ -32,6 +31,7 @@ from headwater.server.store.write.commands import DOCTOR, NoSuchError
 if TYPE_CHECKING:
     from headwater.insight import Diagnosis, Doubt, NameRules, Pair
     from headwater.server.app import App
+    from headwater.server.http import Request
     from headwater.server.store.entities import Node
     from headwater.server.store.store import Store
 
@@ -151,7 +151,7 @@ def findings(app: App, view: View, request: Request) -> dict[str, Any]:
     body = request.json()
     limit = body.get("limit", LISTED)
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        raise _bad("limit", "must be a whole number from 1 on")
+        raise bad_member("limit", "must be a whole number from 1 on")
     shown = _score(body.get("minScore"), SHOWN_SCORE)
     return _answer(app, view, shown, min(limit, MOST), _rules(body))
 
@@ -166,12 +166,8 @@ async def act(app: App, request: Request) -> Response:
     elif action == "apply":
         done = await _apply(app, body)
     else:
-        raise _bad("action", "must be apply or undo")
+        raise bad_member("action", "must be apply or undo")
     return Response({"action": action, "aliases": done})
-
-
-def _bad(member: str, problem: str) -> HttpError:
-    return HttpError(422, f"{member} {problem}", [EventProblem(member, problem)])
 
 
 def _score(given: Any, default: float) -> float:
@@ -182,7 +178,7 @@ def _score(given: Any, default: float) -> float:
     except (TypeError, ValueError):
         found = math.nan
     if not 0 <= found <= 1:
-        raise _bad("minScore", "must be a number from 0 to 1")
+        raise bad_member("minScore", "must be a number from 0 to 1")
     return found
 
 
@@ -192,7 +188,7 @@ def _rules(body: dict[str, Any]) -> NameRules | None:
     try:
         return name_rules(body["rules"])
     except NameRuleError as error:
-        raise _bad("rules", str(error)) from None
+        raise bad_member("rules", str(error)) from None
 
 
 def _examined(app: App, view: View, rules: NameRules | None) -> Diagnosis[Node]:
@@ -310,7 +306,7 @@ async def _apply(app: App, body: dict[str, Any]) -> list[dict[str, Any]]:
         known = {(*_key(one["alias"]), *_key(one["dataset"])) for one in (*found, *recorded)}
         if missing := next((one for one in chosen if one not in known), None):
             problem = f"holds {missing[1]}, which doctor does not propose (any more)"
-            raise _bad("pairs", problem)
+            raise bad_member("pairs", problem)
         found = [p for p in found if (*_key(p["alias"]), *_key(p["dataset"])) in set(chosen)]
     return [pair for pair in found if await app.ingest.perform(partial(_record, pair=pair))]
 
@@ -346,11 +342,13 @@ def _chosen(body: dict[str, Any]) -> list[tuple[str, ...]] | None:
     if given is None:
         return None
     if not isinstance(given, list) or len(given) > CHOSEN:
-        raise _bad("pairs", f"must be a list of at most {CHOSEN} pairs")
+        raise bad_member("pairs", f"must be a list of at most {CHOSEN} pairs")
     try:
         return [(*_key(one["alias"]), *_key(one["dataset"])) for one in given]
     except (KeyError, TypeError):
-        raise _bad("pairs", "must each have alias and dataset, with namespace and name") from None
+        raise bad_member(
+            "pairs", "must each have alias and dataset, with namespace and name"
+        ) from None
 
 
 async def _undo(app: App) -> list[dict[str, Any]]:

@@ -10,13 +10,12 @@ import msgspec
 from headwater import insight
 from headwater.insight import CHANGE_MEMBERS, Effect, PlannedChange, planned_change
 from headwater.lineage.conversion import converter
-from headwater.lineage.openlineage.events import EventProblem
 from headwater.lineage.schema import Field, Schema, diff, normal, topic_schema
 from headwater.server.api import describe
 from headwater.server.api.lookup import dataset_node, has_column, kind_of
-from headwater.server.api.missing_columns import missing_column
+from headwater.server.api.missing_columns import check_column
 from headwater.server.api.types import Object
-from headwater.server.http import HttpError
+from headwater.server.http import bad_member
 from headwater.server.routing import Routes
 from headwater.server.store.read.column_readers import StoredColumnReaders
 from headwater.server.store.read.evidence import ReportedItems
@@ -176,25 +175,21 @@ def impact(view: View, request: Request) -> dict[str, Any]:
 def _check_members(body: dict[str, Any]) -> None:
     """Refuse members of which one would be passed over."""
     if "schema" in body and "changes" in body:
-        raise _bad("schema", "cannot be given beside changes: it stands for all of them")
+        raise bad_member("schema", "cannot be given beside changes: it stands for all of them")
     for member in ("before", "part"):
         if member in body and "schema" not in body:
-            raise _bad(member, "is of a schema, and none is given")
+            raise bad_member(member, "is of a schema, and none is given")
     if body.get("part", "value") not in ("value", "key"):
-        raise _bad("part", "must be value or key")
-
-
-def _bad(member: str, problem: str) -> HttpError:
-    return HttpError(422, f"{member} {problem}", [EventProblem(member, problem)])
+        raise bad_member("part", "must be value or key")
 
 
 def _dataset(view: View, body: dict[str, Any]) -> Dataset:
     node = body.get("node")
     if not isinstance(node, str):
-        raise _bad("node", "must be the id of a dataset, such as dataset:s3://lake:orders")
+        raise bad_member("node", "must be the id of a dataset, such as dataset:s3://lake:orders")
     kind, rest = kind_of(node)
     if kind != "dataset":
-        raise _bad("node", "must be a dataset")
+        raise bad_member("node", "must be a dataset")
     found = dataset_node(view, rest)
     return view.datasets([found.root])[found.root]
 
@@ -205,9 +200,9 @@ def _listed(
     """The changes that are listed: those that somebody can be hit by, and the rest."""
     given = body.get("changes")
     if not isinstance(given, list) or not given:
-        raise _bad("changes", "must be a list of changes, or schema the fields it is to have")
+        raise bad_member("changes", "must be a list of changes, or schema the fields it is to have")
     if len(given) > CHANGES:
-        raise _bad("changes", f"must be at most {CHANGES}")
+        raise bad_member("changes", f"must be at most {CHANGES}")
     gone = {
         item["column"]
         for item in given
@@ -225,22 +220,21 @@ def _one(view: View, dataset: Dataset, item: Any, gone: set[str]) -> PlannedChan
     named = item.get("kind") if isinstance(item, dict) else None
     kind = next((one for one in CHANGE_MEMBERS if one == named), None)
     if kind is None:
-        raise _bad("changes", f"must each be of a kind: {', '.join(CHANGE_MEMBERS)}")
+        raise bad_member("changes", f"must each be of a kind: {', '.join(CHANGE_MEMBERS)}")
     others = sorted(item.keys() - {"kind", *CHANGE_MEMBERS[kind]})
     more = [name for name in others if item[name] != ""]  # as the page's form leaves them
     if more:
-        raise _bad("changes", f"of the kind {kind} have no {' and no '.join(more)}")
+        raise bad_member("changes", f"of the kind {kind} have no {' and no '.join(more)}")
     if kind == "delete":
         return PlannedChange("delete")
     column, to = item.get("column"), item.get("to", "")
     if not isinstance(column, str) or not column:
-        raise _bad("changes", "must each name a column")
+        raise bad_member("changes", "must each name a column")
     if not isinstance(to, str) or (kind != "drop" and not to):
-        raise _bad("changes", "must say what it becomes (to)")
-    if has_column(view, dataset, column) is False:
-        raise missing_column(view, dataset, column)
+        raise bad_member("changes", "must say what it becomes (to)")
+    check_column(view, dataset, column)
     if kind == "rename" and to not in gone and has_column(view, dataset, to):
-        raise _bad("changes", f"would rename {column} to {to}, which is there already")
+        raise bad_member("changes", f"would rename {column} to {to}, which is there already")
     return PlannedChange(kind, column, to)
 
 
@@ -252,7 +246,9 @@ def _consistent(given: list[PlannedChange]) -> list[PlannedChange]:
     names: dict[str, PlannedChange] = {}
     for one in reversed(listed):
         if one.kind == "delete" and len(listed) > 1:
-            raise _bad("changes", "can hold nothing beside delete: the dataset goes as a whole")
+            raise bad_member(
+                "changes", "can hold nothing beside delete: the dataset goes as a whole"
+            )
         against = [other for other in columns[one.column] if _contradicts(one, other)]
         around = [one.column[:end] for end, sign in enumerate(one.column) if sign == "."]
         against += [other for name in around for other in columns[name] if _takes_away(other, one)]
@@ -260,7 +256,9 @@ def _consistent(given: list[PlannedChange]) -> list[PlannedChange]:
         if one.kind == "rename" and one.to in names:
             against.append(names[one.to])
         if against:
-            raise _bad("changes", f"contradict each other: {_text(against[0])}, and {_text(one)}")
+            raise bad_member(
+                "changes", f"contradict each other: {_text(against[0])}, and {_text(one)}"
+            )
         columns[one.column].append(one)
         for name in around:
             inside[name].append(one)
@@ -306,7 +304,7 @@ def _of_schema(
     known = _fields(body, "before") if "before" in body else None
     current = known or read_schema(bodies.get(held[0]) if held else None)
     if known is None and not current.fields:
-        raise _bad("schema", "cannot be compared: no schema of the dataset is known")
+        raise bad_member("schema", "cannot be compared: no schema of the dataset is known")
     new = _fields(body, "schema")
     facets = describe.Facets(view, [dataset.state.facets], "catalog", "storage")
     if describe.store_of(dataset, facets) == "kafka":
@@ -335,7 +333,7 @@ def _fields(body: dict[str, Any], member: str) -> Schema:
     try:
         return Schema(_field_list(body[member]))
     except (msgspec.ValidationError, RecursionError) as error:
-        raise _bad(member, f"cannot be read: {error}") from None
+        raise bad_member(member, f"cannot be read: {error}") from None
 
 
 def _of_half(schema: Schema, half: str) -> Schema:

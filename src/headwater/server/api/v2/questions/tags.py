@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from headwater.insight import carriers, handed, tag_reach, tags_on
 from headwater.server.api import describe
-from headwater.server.api.lookup import has_column, nearest, the_dataset
-from headwater.server.api.missing_columns import missing_column
+from headwater.server.api.lookup import nearest, the_dataset
+from headwater.server.api.missing_columns import check_column
 from headwater.server.api.parameters import integer, text
 from headwater.server.api.v2.page import columns
 from headwater.server.http import HttpNotFoundError
@@ -148,8 +148,8 @@ def dataset_tags(
     dataset and of which nobody reported what goes into its columns.
     """
     named = the_dataset(view, namespace, dataset)
-    if column and has_column(view, named, column) is False:
-        raise missing_column(view, named, column)
+    if column:
+        check_column(view, named, column)
     graph = view.tagged_columns()
     own = [(named.root, column)] if column else _columns(view, named, graph)
     found, cut = tags_on(graph, own[:COLUMNS], depth=depth, limit=COLUMNS)
@@ -189,7 +189,7 @@ def _columns(view: View, dataset: Dataset, graph: TaggedColumns) -> list[Column]
     return list(dict.fromkeys([*known, *sorted(graph.outputs([dataset.root]))]))
 
 
-def _really(graph: TaggedColumns, edge: Edge, jobs: frozenset[int]) -> frozenset[int]:
+def _deciding_jobs(graph: TaggedColumns, edge: Edge, jobs: frozenset[int]) -> frozenset[int]:
     """Those of the jobs by which a value gets through, or where none lets it through, that mask it."""
     hand = handed(graph.how(*edge))
     alike = {job for job, how in graph.ways(*edge).items() if handed(how) is hand}
@@ -216,7 +216,7 @@ class _TagsAnswer:
         roots |= {root for _, *ends in silent for root in ends}
         self._datasets = view.datasets(roots)
         self._carriers = {
-            edge: _really(graph, edge, some) for edge, some in carriers(graph, edges).items()
+            edge: _deciding_jobs(graph, edge, some) for edge, some in carriers(graph, edges).items()
         }
         jobs = {job for some in self._carriers.values() for job in some}
         self._jobs = view.jobs(jobs | {job for job, _, _ in silent})

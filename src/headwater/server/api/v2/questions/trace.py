@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from headwater.insight import along_values, tree
 from headwater.lineage.moments import iso
 from headwater.server.api import describe
-from headwater.server.api.lookup import column_node, has_column, kind_of, node_of
-from headwater.server.api.missing_columns import missing_column
+from headwater.server.api.lookup import column_node, kind_of, node_of
+from headwater.server.api.missing_columns import check_column
 from headwater.server.api.parameters import flag, integer, moment, text
 from headwater.server.api.present import when
 from headwater.server.api.types import Object, Sourced, Time
@@ -79,9 +79,7 @@ def trace(
     if kind == "datasetField":
         dataset, field = column_node(view, rest)
         _check_known(view, dataset.node, at)
-        known = has_column(view, dataset, field, at)
-        if known is False:
-            raise missing_column(view, dataset, field, at)
+        known = check_column(view, dataset, field, at)
         graph = view.column_graph(at, rows=indirect)
         start = (dataset.root, field)
         follow = None if indirect else along_values(graph)
@@ -91,7 +89,7 @@ def trace(
         down = direction == "down"
         unknown = columns.silent_beside(view, dataset, downstream=down) if at is None else None
         shown = {**_columns(view, graph, found, at, downstream=down), "unknown": unknown}
-        return {**asked, "columnsKnown": known is True, **shown}
+        return {**asked, "columnsKnown": known, **shown}
     here = node_of(view, node)
     _check_known(view, here, at)
     around = tree(

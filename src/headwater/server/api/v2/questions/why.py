@@ -10,8 +10,8 @@ from headwater.insight import along_values, last_change, tree
 from headwater.insight import why as explain
 from headwater.lineage.openlineage.events import iso
 from headwater.server.api import describe
-from headwater.server.api.lookup import has_column, the_dataset
-from headwater.server.api.missing_columns import missing_column
+from headwater.server.api.lookup import the_dataset
+from headwater.server.api.missing_columns import check_column
 from headwater.server.api.parameters import integer, text
 from headwater.server.api.present import when
 from headwater.server.api.types import Named, Time
@@ -123,8 +123,8 @@ def why(
     schemas upstream that changed in the last day so that a reader could break. `depth` counts jobs.
     """
     found = the_dataset(view, namespace, dataset)
-    if column and has_column(view, found, column) is False:
-        raise missing_column(view, found, column)
+    if column:
+        check_column(view, found, column)
     graph = view.observed_graph(
         partial(read_lags, view.connection), partial(last_records, view.connection)
     )
