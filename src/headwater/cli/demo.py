@@ -47,7 +47,7 @@ VERIFY_SECONDS = 300.0
 BATCH_EVERY = 60.0
 VERDICT = Path("demo-verdict.json")
 MAX_RATE = 1000
-LOOK_SECONDS = 1.0
+POLL_SECONDS = 1.0
 LINE_SECONDS = 20.0
 # A rate is that of the last half minute.
 RATE_SECONDS = 30.0
@@ -335,7 +335,7 @@ class DemoView:
                 printed_at = time.monotonic()
                 rows = " · ".join(f"{' '.join(k.split())} {v:,}" for k, v in self.totals().items())
                 self._print(f"{printed_at - self.began:6.1f} s  {rows}")
-            self._over.wait(LOOK_SECONDS)
+            self._over.wait(POLL_SECONDS)
 
     def _show(self) -> None:
         """A new one each time: a live display that is started again wipes what was printed since."""

@@ -190,12 +190,12 @@ def remark(text: str) -> None:
 
 
 def size(count: float | None) -> str:
-    """Bytes as people say them."""
+    """Bytes as people read them."""
     return "" if count is None else f"{count / (1 << 20):,.0f} MB"
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds as people say them."""
+    """Seconds as people read them."""
     if seconds is None:
         return ""
     if seconds < 60:

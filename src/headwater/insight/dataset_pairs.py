@@ -664,10 +664,10 @@ def same_datasets(estate: Identity[N], rules: NameRules | None = None) -> list[P
         and (read := rules.read(one.namespace, one.name)) != (one.namespace, one.name)
     }
     lives = _Lives.of(estate.uses())
-    told = {FILE: estate.files(), LIKELY_FILE: estate.likely_files()}
+    files_of = {FILE: estate.files(), LIKELY_FILE: estate.likely_files()}
     behind = {
         rule: {number: files[one.node] for number, one in enumerate(known) if one.node in files}
-        for rule, files in told.items()
+        for rule, files in files_of.items()
     }
     proposed = _candidates(forms, [(OWN, own), *behind.items()])
     candidates = {

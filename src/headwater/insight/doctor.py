@@ -169,7 +169,7 @@ def _unused(estate: Estate[N], used: list[JobUse], now: int) -> Iterator[Doubt[N
 def _twice(job: KnownJob[N]) -> Iterator[Doubt[N]]:
     """Runs of a stream that report the same at once: two agents, or two producers, report one job.
 
-    A run that said nothing since the next one began was left behind, and is no second report.
+    A run that reported nothing since the next one began was left behind, and is no second report.
     """
     alike: dict[frozenset[tuple[int, int]], list[LiveRun]] = {}
     for run in sorted(job.live, key=lambda one: (one.began, one.run)):

@@ -20,7 +20,7 @@ __all__ = ["Cause", "Freshness", "JobGraph", "JobProblem", "JobStatus", "freshne
 Verdict = Literal["live", "fresh", "stale", "unknown"]
 WriteSource = Literal["flow", "run", "heartbeat"]
 """What the last write of a dataset is known from: records that flowed, the end of a complete run, or
-only that a job which writes it said that it runs."""
+only that a job which writes it reported that it runs."""
 Trouble = tuple["JobProblem", int]
 """What is wrong with a job, and since when."""
 MINUTE = 60_000_000

@@ -22,7 +22,7 @@ PROGRAM = """
 import itertools, time
 from headwater.cli import demo
 from headwater.cli.output import out
-demo.LOOK_SECONDS = 0.05
+demo.POLL_SECONDS = 0.05
 demo.LINE_SECONDS = 0.1
 class RowCounter:
     def stages(self):

@@ -178,7 +178,7 @@ def test_what_is_done_does_not_depend_on_the_agents_state(
     assert done == ["a", "b"]
     shown = capsys.readouterr()
     assert shown.out.endswith("ed a, b\n")
-    assert shown.err.startswith("note: the agent is not told of it: ")
+    assert shown.err.startswith("note: the agent gets no notice of it: ")
     assert shown.err.count("note:") == 1
     assert "s3cret" not in shown.err
 

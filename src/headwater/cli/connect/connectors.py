@@ -126,7 +126,7 @@ def action(word: str) -> Any:
         finally:
             if notes.problem:
                 err.print(
-                    f"[yellow]note:[/] the agent is not told of it: {escape(notes.problem)}",
+                    f"[yellow]note:[/] the agent gets no notice of it: {escape(notes.problem)}",
                     soft_wrap=True,
                 )
         if as_json:

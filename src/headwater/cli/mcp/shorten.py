@@ -50,7 +50,7 @@ def trace(found: Answer) -> Answer:
         node = nodes[row["node"]]
         line: Answer = {"level": row["level"], "kind": node["kind"], "name": _full(node)}
         if node["kind"] == "job":
-            line |= _standing(node)
+            line |= _status(node)
         elif node["kind"] == "column" and row["parent"] is not None:
             ends = found["rows"][row["parent"]]["node"], row["node"]
             over = ends if down else ends[::-1]
@@ -194,8 +194,8 @@ def dataset(found: Answer) -> Answer:
         "store": found["store"],
         **_given(description=found.get("description")),
         "freshness": _verdict(found["freshness"]),
-        "writtenBy": [{"job": _named(one), **_standing(one)} for one in found["producers"]],
-        "readBy": [{"job": _named(one), **_standing(one)} for one in found["consumers"]],
+        "writtenBy": [{"job": _named(one), **_status(one)} for one in found["producers"]],
+        "readBy": [{"job": _named(one), **_status(one)} for one in found["consumers"]],
         "columns": columns,
         **_given(
             alsoCalled=[_named(one) for one in found["aliases"]],
@@ -209,7 +209,7 @@ def job(found: Answer) -> Answer:
     """What a job is: how its newest run stands, what it reads and writes."""
     return {
         "name": _named(found),
-        **_standing(found),
+        **_status(found),
         **_given(
             integration=found["integration"],
             processing=found["processing"],
@@ -218,7 +218,7 @@ def job(found: Answer) -> Answer:
         ),
         "reads": [_named(one) for one in found["inputs"]],
         "writes": [_named(one) for one in found["outputs"]],
-        **_given(parts=[{"job": _named(one), **_standing(one)} for one in found["children"]]),
+        **_given(parts=[{"job": _named(one), **_status(one)} for one in found["children"]]),
         "downstream": found["affected"],
     }
 
@@ -227,7 +227,7 @@ def troubles(found: Answer) -> Answer:
     """What needs a look now, the newest first, with how much hangs on it."""
 
     def one(job: Answer, **more: Any) -> Answer:
-        return {"job": _named(job), **_standing(job), "downstream": job["affected"], **more}
+        return {"job": _named(job), **_status(job), "downstream": job["affected"], **more}
 
     return {
         "now": found["now"],
@@ -401,7 +401,7 @@ def _complete(found: Answer) -> bool:
     return not found["truncated"] and not found.get("hidden")
 
 
-def _standing(job: Answer) -> Answer:
+def _status(job: Answer) -> Answer:
     state = (job.get("planned") or job["state"]).upper()
     deleted = job.get("deleted")
     return {"state": state, **_given(since=job["since"], deleted=deleted, error=job["error"])}
@@ -433,7 +433,7 @@ def _carried(edge: Answer, nodes: dict[str, Answer]) -> Answer:
     jobs = [nodes[job] for job in edge.get("jobs", ()) if job in nodes]
     return _given(
         how=[one for one in _how(edge.get("how", [])) if one],
-        by=[{"job": _named(one), **_standing(one)} for one in jobs],
+        by=[{"job": _named(one), **_status(one)} for one in jobs],
         maskedBy=[_named(nodes[one]) for one in edge.get("maskedBy", ()) if one in nodes],
     )
 

@@ -59,7 +59,7 @@ def freshness(
 
 
 def last_write(found: dict[str, Any]) -> str:
-    """When a dataset was last written, or a job that writes it last said that it runs."""
+    """When a dataset was last written, or a job that writes it last reported that it runs."""
     if not found["lastWrittenAt"]:
         return ""
     word = "reported" if found.get("lastWrittenFrom") == "heartbeat" else "written"

@@ -79,7 +79,7 @@ def _print(text: str) -> None:
 
 
 def _unjudged(server: ServerClient, found: dict[str, Any]) -> str:
-    """Why nothing can be said about how fresh a dataset is."""
+    """Why it is not known how fresh a dataset is."""
     if any(one["kind"] == "stopped" and one["node"] == found["node"] for one in found["causes"]):
         return "nothing writes it any more"
     if found["lastWrittenAt"]:

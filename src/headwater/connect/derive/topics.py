@@ -23,7 +23,7 @@ def sink_topics(context: Context, *, known: bool) -> list[tuple[str, Evidence]]:
     """The topics a sink reads: all that are configured, observed where Connect reports them.
 
     A topic that Connect reports and that is not configured is one of an earlier configuration, and
-    left out. Of a connector that is not known, nobody can tell, and it is shown too.
+    left out. Of a connector that is not known this is unknown, and it is shown too.
     """
     seen = [topic for topic in _active(context) if topic != context.config.get(_DEAD)]
     found = _configured(context, seen)

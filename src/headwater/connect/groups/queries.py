@@ -1,7 +1,7 @@
 """Which consumer groups are those of queries that report themselves.
 
 A Spark query may read in a group that its options name (`kafka.group.id`, `groupIdPrefix`). Brokers do not
-tell whose a group is: the lineage servers know which groups the queries have named that read a topic.
+show which query a group belongs to: the lineage servers know which groups the queries have named that read a topic.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class QueryGroups:
     def __init__(self, named_groups: Callable[[str], NamedGroups]) -> None:
         self._named_groups = named_groups
         self.known = False
-        """Whether every server has said since the start which groups it knows."""
+        """Whether every server has answered since the start which groups it knows."""
         self._by_topic: dict[str, list[str]] = {}
         self._names: set[str] = set()
         self._before: dict[str, ConsumerGroup] = {}

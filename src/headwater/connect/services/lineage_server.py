@@ -55,7 +55,7 @@ class NamedGroups(NamedTuple):
 
     topics: dict[str, list[str]]
     complete: bool
-    """Whether every server has said which it knows; false since the start until each did once."""
+    """Whether every server has answered which it knows; false since the start until each did once."""
 
 
 class RunLookup(Protocol):
@@ -123,7 +123,7 @@ class _Question:
         self._retry_at: dict[str, float] = {}
 
     def ask(self, url: str, asked: Callable[[], A]) -> A | None:
-        """What a server says; None where it does not answer, or did not just now."""
+        """What a server answers; None where it does not answer, or did not just now."""
         if time.monotonic() < self._retry_at.get(url, 0.0):
             return None
         try:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from headwater.emit.journal import Journal
 
-LOOK_SECONDS = 1.0
+CHECK_SECONDS = 1.0
 TAKE_SECONDS = 30.0
 SEND_SECONDS = 60.0
 
@@ -64,7 +64,7 @@ class Watchdog:
 def watch(pipe: Any, parent: int) -> str:
     """Wait for the last line of the process: `done`, `send`, or nothing when it was killed."""
     while True:
-        ready, _, _ = select.select([pipe], [], [], LOOK_SECONDS)
+        ready, _, _ = select.select([pipe], [], [], CHECK_SECONDS)
         if ready:
             return str(pipe.readline().decode().strip())
         # A forked child of the process may hold the pipe open after it has died.

@@ -202,9 +202,9 @@ class _Asking:
         """Whether a trace leads to one dataset and not to another, and says where it is from."""
         words = ["trace", self.report, *(["--at", at] if at else [])]
         done = self.run(*words)
-        shown, said = done.stdout.decode(), done.stderr.decode()
-        ok = wanted in shown and other not in shown and (FROM_LAKE in said) is from_lake
-        return CheckOutcome(ok, (said if ok else shown + said).strip())
+        shown, notes = done.stdout.decode(), done.stderr.decode()
+        ok = wanted in shown and other not in shown and (FROM_LAKE in notes) is from_lake
+        return CheckOutcome(ok, (notes if ok else shown + notes).strip())
 
     def text(self, at: str) -> str:
         """What a person sees."""
@@ -224,8 +224,8 @@ def _loaded(asking: _Asking, count: int) -> CheckOutcome:
 
 
 def _unknown(done: subprocess.CompletedProcess[bytes]) -> CheckOutcome:
-    said = " ".join(done.stderr.decode().split())
-    return CheckOutcome(done.returncode != 0 and "Nothing was known" in said, said)
+    error = " ".join(done.stderr.decode().split())
+    return CheckOutcome(done.returncode != 0 and "Nothing was known" in error, error)
 
 
 def _named(done: subprocess.CompletedProcess[bytes], *names: str) -> CheckOutcome:

@@ -205,7 +205,7 @@ class SqlFacet(msgspec.Struct):
 
 
 class DbtModelConfig(msgspec.Struct):
-    """How dbt was told to make a model."""
+    """How dbt is configured to make a model."""
 
     materialized: str = ""
 

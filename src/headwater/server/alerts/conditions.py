@@ -56,8 +56,8 @@ class Conditions:
         changed = self._jobs.refresh(evaluation.view, evaluation.now)
         found = silent(evaluation, self._jobs)
         # Runs that were closed because their producer is silent are no incidents of their own.
-        quiet = {member for one in found for member in one.body.members}
-        found += troubles(evaluation, self._jobs, quiet)
+        suppressed = {member for one in found for member in one.body.members}
+        found += troubles(evaluation, self._jobs, suppressed)
         found += passed(evaluation, self._jobs)
         if evaluation.rules.of("check-failed"):
             found += self._checks.find(evaluation, changed, self._jobs.all)

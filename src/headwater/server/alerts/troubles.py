@@ -36,9 +36,9 @@ Wrong = tuple["MonitoredJob", "Trouble"]
 
 
 def troubles(
-    evaluation: Evaluation, jobs: MonitoredJobs, quiet: Collection[EntityRef]
+    evaluation: Evaluation, jobs: MonitoredJobs, suppressed: Collection[EntityRef]
 ) -> list[Finding]:
-    """Jobs in trouble, each once with all that it explains; `quiet` jobs are reported elsewhere."""
+    """Jobs in trouble, each once with all that it explains; `suppressed` jobs are reported elsewhere."""
     found = {job.node: (job, trouble) for job, trouble in jobs.in_trouble(evaluation.now)}
     if all(trouble[0].planned for _, trouble in found.values()):
         return []
@@ -55,14 +55,14 @@ def troubles(
     every = [one for causes in merged.values() for one in causes]
     evaluation.labels.load(node for one in every for node in one.behind[:BEHIND])
     evaluation.labels.load(node for one in every for node in (one.job, *one.jobs))
-    return [_trouble(evaluation, causes, found, quiet) for causes in merged.values()]
+    return [_trouble(evaluation, causes, found, suppressed) for causes in merged.values()]
 
 
 def _trouble(
     evaluation: Evaluation,
     causes: list[RootCause[Node]],
     jobs: Mapping[Node, Wrong],
-    quiet: Collection[EntityRef],
+    suppressed: Collection[EntityRef],
 ) -> Finding:
     """One finding for jobs that broke together; its subject is the job with the most downstream."""
     first = min(
@@ -81,7 +81,7 @@ def _trouble(
         evaluation.labels.owners(job.node),
     )
     body.members = evaluation.names(others)
-    if subject not in quiet:
+    if subject not in suppressed:
         for node in (first.job, *others):
             if jobs[node][1][0] in BROKEN:
                 wanted = evaluation.wanted("run-failed", node, jobs[node][1][1])

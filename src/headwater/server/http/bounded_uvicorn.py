@@ -15,7 +15,7 @@ __all__ = ["bounded"]
 HEAD = 32 * 1024
 """Bytes of a request's address and headers."""
 SECONDS = 10
-"""A client that sent no whole request between two looks, this long apart, is cut off."""
+"""A client that sent no whole request between two checks, this long apart, is cut off."""
 
 
 class BoundedProtocol(H11Protocol):
@@ -31,7 +31,7 @@ class BoundedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take the connection, unless there are too many."""
         super().connection_made(transport)
-        self._timer = self.loop.call_later(SECONDS, self._look)
+        self._timer = self.loop.call_later(SECONDS, self._check)
         if self.limit_concurrency is not None and len(self.connections) > self.limit_concurrency:
             transport.abort()
 
@@ -45,14 +45,14 @@ class BoundedProtocol(H11Protocol):
         self._answered += 1
         super().on_response_complete()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         cycle = self.cycle
         to_send = cycle is None or cycle.response_complete or cycle.more_body
         if to_send and self._answered == self._seen:
             self.transport.abort()
         else:
             self._seen = self._answered
-            self._timer = self.loop.call_later(SECONDS, self._look)
+            self._timer = self.loop.call_later(SECONDS, self._check)
 
 
 def bounded(app: Any, host: str, port: int, *, connections: int) -> Config:

@@ -42,7 +42,7 @@ MINUTE, HOUR = 60, 3_600
 KEPT = {MINUTE: 24 * HOUR, HOUR: 90 * 24 * HOUR}
 SECOND = 1_000_000
 CURRENT = 120
-LOOKED = 900
+RECENT_SECONDS = 900
 LIMIT = 10_000
 CANDIDATES = 200
 LIMITS = Limits()
@@ -244,7 +244,7 @@ def read_lags(connection: ReadConnection, runs: Collection[bytes]) -> dict[bytes
         "SELECT run, dataset_namespace, dataset_name, bucket, state FROM flow"
         " WHERE direction = 0 AND width = ? AND bucket >= ? AND run IN ({in})"
     )
-    rows = within(connection, sql, list(runs), (MINUTE, now - LOOKED))
+    rows = within(connection, sql, list(runs), (MINUTE, now - RECENT_SECONDS))
     inputs: dict[bytes, set[tuple[str, str]]] = defaultdict(set)
     over: set[tuple[bytes, str, str]] = set()
     behind: dict[tuple[bytes, str, str], Lag] = {}
@@ -313,7 +313,7 @@ def growing_lags(connection: ReadConnection) -> list[GrowingLag]:
     )[:CANDIDATES]
     sql = columns + " WHERE direction = 0 AND width = ? AND bucket >= ? AND run IN ({in})"
     reports: dict[tuple[bytes, str, str], list[tuple[int, int]]] = defaultdict(list)
-    rows = within(connection, sql, {key[0] for _, key in behind}, (MINUTE, now - LOOKED))
+    rows = within(connection, sql, {key[0] for _, key in behind}, (MINUTE, now - RECENT_SECONDS))
     for uuid, space, name, bucket, state in rows:
         lag = _rollup.decode(bytes(state)).lag
         if lag is not None:

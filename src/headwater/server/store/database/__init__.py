@@ -189,7 +189,7 @@ class Database(Protocol):
         ...
 
     def watch(self, publish: Callable[[int, list[dict[str, Any]]], None]) -> bool:
-        """Hear of every commit of every server; False where a store has only one server."""
+        """Receive every commit of every server; False where a store has only one server."""
         ...
 
     def lead(self) -> bool:

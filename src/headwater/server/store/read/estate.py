@@ -19,7 +19,7 @@ from headwater.server.store.read.external_files import external_files
 from headwater.server.store.read.graph import SHORTEST
 from headwater.server.store.read.observed import read_schema
 from headwater.server.store.read.parent_runs import parent_runs
-from headwater.server.store.read.schema_claims import standing
+from headwater.server.store.read.schema_claims import schema_reports
 from headwater.server.store.read.timeline import members
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ class StoredEstate:
         )
         datasets = self._view.datasets(row[0] for row in self._view.all(sql, (CLAIMED,)))
         for number, dataset in datasets.items():
-            claimed = standing(self._view, dataset, members(self._view, number))
+            claimed = schema_reports(self._view, dataset, members(self._view, number))
             for one in claimed.findings[:1]:
                 fields = ", ".join(one.fields[:FIELDS])
                 sides = " and ".join(_author(side, claimed) for side in (one.one, one.other))

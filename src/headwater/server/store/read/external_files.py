@@ -35,7 +35,7 @@ _FILE = re.compile(rf"(?:\b(?:from|join)\s|[(\[,])\s*'({_ADDRESS.pattern})'", re
 
 
 class ExternalFiles(NamedTuple):
-    """The file of each table as far as it is known, and what is said where it is not."""
+    """The file of each table as far as it is known, and a sentence where it is not."""
 
     files: dict[Node, DatasetName]
     likely: dict[Node, DatasetName]
@@ -62,11 +62,11 @@ def external_files(view: View, runs: Iterable[tuple[int, RunState]]) -> External
     likely: dict[Node, DatasetName] = {}
     unknown, written = _models(view, tables), _written(view, tables)
     for job, (run, facet) in asked.items():
-        told = known.read(bodies.get(facet, b"{}"), known.SqlFacet)
-        if told is None or told.dialect != "duckdb":
+        statement = known.read(bodies.get(facet, b"{}"), known.SqlFacet)
+        if statement is None or statement.dialect != "duckdb":
             continue
-        files = _named(told.query)
-        matched, left, files = _match(_tables(view, run, told.query, written), files)
+        files = _named(statement.query)
+        matched, left, files = _match(_tables(view, run, statement.query, written), files)
         found |= matched
         if len(left) == len(files) == 1:
             likely |= dict(zip(left, files, strict=True))

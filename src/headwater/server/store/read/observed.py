@@ -37,7 +37,7 @@ ASSERTIONS = "dataQualityAssertions"
 HARMLESS = ("info", "warn", "warning")
 """Severities of assertions that do not hold and are no failure."""
 FIRST = 60 * SECOND
-"""What is reported so soon after a job was first heard of is how it was, and no change of it."""
+"""What is reported so soon after the first event of a job is how it was, and no change of it."""
 MOST = 200
 CHECKERS = 500
 LAGS = 5
@@ -151,7 +151,7 @@ class StoredObservedGraph(StoredGraph):
     ) -> list[tuple[int, ObservedChange]]:
         """What jobs began and ceased to read and write; another name of a dataset is no change.
 
-        An edge that began is told if it is one of `along`. One that ended is in no graph of now: what a
+        An edge that began is listed if it is one of `along`. One that ended is in no graph of now: what a
         job ceased to read lay on the way where every input feeds every output.
         """
         sql = (
@@ -171,7 +171,7 @@ class StoredObservedGraph(StoredGraph):
         paired = self.pairs([(JOB, job) for job in changed])
         ends = {node for edge in along for node in edge}
 
-        def told(edge: tuple[int, int, int], *, began: bool) -> bool:
+        def listed(edge: tuple[int, int, int], *, began: bool) -> bool:
             job, data = (JOB, edge[0]), (DATASET, edge[1])
             if began:
                 return ((job, data) if edge[2] == OUTPUT else (data, job)) in along
@@ -182,7 +182,7 @@ class StoredObservedGraph(StoredGraph):
             for edge, some in held.items()
             for interval in merged(some)
             for at, began in zip(interval, (True, False), strict=True)
-            if at is not None and since <= at <= until and told(edge, began=began)
+            if at is not None and since <= at <= until and listed(edge, began=began)
         ][:MOST]
         names = self.view.datasets(root for (_, root, _), _, _ in moments)
         return [

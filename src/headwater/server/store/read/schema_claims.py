@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from headwater.server.store.entities import Dataset, Job
     from headwater.server.store.view import View
 
-__all__ = ["SchemaReports", "standing"]
+__all__ = ["SchemaReports", "schema_reports"]
 
 RUNNING = STATUSES.index(State.RUNNING)
 
@@ -36,7 +36,7 @@ class SchemaReports(NamedTuple):
     subjects: dict[str, set[str]]
 
 
-def standing(view: View, dataset: Dataset, ids: Sequence[int]) -> SchemaReports:
+def schema_reports(view: View, dataset: Dataset, ids: Sequence[int]) -> SchemaReports:
     """What is claimed of a dataset under any of its names."""
     rows, ends = read_claims(view.connection, ids)
     bodies = view.bodies({row[5] for row in rows})

@@ -233,12 +233,12 @@ class TaggedColumns(ColumnGraph):
         """Job, input and output, of those of these jobs that report no column of the output."""
         writes = self.view.graph().of_jobs(jobs, OUTPUT)
         outputs = {(job, root) for job, root, _ in writes}
-        quiet = outputs - self.reporting({root for _, root in outputs})
-        sources = self.view.output_sources().of_jobs({job for job, _ in quiet})
+        unreported = outputs - self.reporting({root for _, root in outputs})
+        sources = self.view.output_sources().of_jobs({job for job, _ in unreported})
         return sorted(
             (job, origin, output)
             for job, outputs in sources.items()
             for output, fed in outputs.items()
-            if (job, output) in quiet
+            if (job, output) in unreported
             for origin in fed.inputs
         )

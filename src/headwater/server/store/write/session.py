@@ -474,7 +474,7 @@ class WriteSession:
     def deciding_runs(self, job: Job, run: Run | None) -> list[Run]:
         """The runs of which one decides about a job's state, as they stand in this commit.
 
-        In a stream, those that said less lately than `run`, or else than the newest, cannot.
+        In a stream, those that reported less lately than `run`, or else than the newest, cannot.
         """
         found = dict(self._touched.get(job.id, {}))
         streaming = is_stream(job)

@@ -19,7 +19,7 @@ from headwater.server.routing import Routes
 from headwater.server.store.entities import INPUT, OUTPUT, slot, to_run, unslot
 from headwater.server.store.read.evidence import feeds
 from headwater.server.store.read.parent_runs import parent_runs
-from headwater.server.store.read.schema_claims import standing
+from headwater.server.store.read.schema_claims import schema_reports
 from headwater.server.store.read.tagged import by_column, sent_tags
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def one_dataset(view: View, namespace: str, dataset: str) -> dict[str, Any]:
     names = _names(view, found)
     runs = _writes(view, producers[:10], names["ids"])
     facets = describe.Facets(view, [found.state.facets])
-    claimed = standing(view, found, names["ids"])
+    claimed = schema_reports(view, found, names["ids"])
     return {
         **presented,
         "type": found.kind,

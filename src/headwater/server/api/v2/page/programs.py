@@ -22,7 +22,7 @@ NEAR = 500
 """Jobs that named one as their parent, of which the newest run is looked at."""
 CHILDREN = 100
 # As the graph folds actions (`web/src/graph/programs.ts`).
-_LOOKS = re.compile(
+_READS = re.compile(
     r"(?:count|head|first|take|tail|show|isempty|is_empty|collect_limit)(?:$|\.)", re.IGNORECASE
 )
 _CREATES = re.compile(r"(?:execute_)?(?:create|replace)_(?!\w*as_select)")
@@ -63,7 +63,7 @@ def working(view: View, parent: Job, actions: list[Job]) -> list[Job]:
         if is_stream(job):
             return False
         does = job.name.removeprefix(f"{parent.name}.")
-        looks = job.id not in written and _LOOKS.match(does)
-        return bool(looks or (job.id not in reading and _CREATES.match(does)))
+        only_reads = job.id not in written and _READS.match(does)
+        return bool(only_reads or (job.id not in reading and _CREATES.match(does)))
 
     return [job for job in actions if not aside(job)] or actions

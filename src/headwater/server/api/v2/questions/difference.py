@@ -224,7 +224,7 @@ def _moments(
         moments,
     )
     parts = []
-    for names, edges, facets, (fields, more), standing in zip(
+    for names, edges, facets, (fields, more), state_of in zip(
         both, drawn, schemas, columns, states, strict=True
     ):
         named = {(names[a], names[b]) for a, b in edges if a in names and b in names}
@@ -246,7 +246,7 @@ def _moments(
                 ),
                 {
                     names["job", job]: state
-                    for job, state in standing.items()
+                    for job, state in state_of.items()
                     if ("job", job) in names
                 },
             )

@@ -149,7 +149,7 @@ def _evidence(
     for edge in own.edges:
         near, far = (edge.output, edge.input) if direction == OUTPUT else (edge.input, edge.output)
         if near in names:
-            shown = {"with": {"namespace": far[0], "name": far[1]}}
+            shown: dict[str, Any] = {"with": {"namespace": far[0], "name": far[1]}}
             if edge.columns is not None:
                 shown |= {"columns": edge.columns}
             found += [{**_item(item), **shown} for item in edge.items]

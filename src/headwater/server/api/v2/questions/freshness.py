@@ -25,7 +25,7 @@ api = Routes()
 
 CAUSES = 50
 DEPTH = 20
-LOOKED = 1_000
+NODES = 1_000
 
 
 class FreshnessCause(TypedDict):
@@ -43,7 +43,7 @@ class Freshness(TypedDict):
 
     `lastWrittenAt` is null where no write was reported: that does not mean that there was none.
     `lastWrittenFrom` says what it is known from: records that flowed, the end of a complete run, or
-    only a heartbeat, by which a job that writes the dataset said that it runs.
+    only a heartbeat, by which a job that writes the dataset reported that it runs.
     """
 
     verdict: Literal["live", "fresh", "stale", "unknown"]
@@ -105,5 +105,5 @@ def hidden_upstream(view: View, dataset: Dataset, depth: int) -> int:
     """How many jobs and datasets right before a dataset, or what it comes from, may not be read."""
     if view.limit is None:
         return 0
-    found = insight.tree(view.graph(), dataset.node, depth=2 * depth, limit=LOOKED)
+    found = insight.tree(view.graph(), dataset.node, depth=2 * depth, limit=NODES)
     return view.hidden_before(*{row.node for row in found.rows})
