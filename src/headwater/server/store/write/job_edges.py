@@ -14,11 +14,12 @@ from headwater.server.store.entities import INPUT, OUTPUT, unslot
 from headwater.server.store.write.intervals import Interval, RunSpan, intervals, splice
 
 if TYPE_CHECKING:
-    from headwater.server.store.entities import Job, Run
+    from headwater.server.store.entities import Io, Job, Run
     from headwater.server.store.write.session import WriteSession
 
 __all__ = ["delete", "link", "version"]
 
+_encode = msgspec.msgpack.Encoder().encode
 FEW = 32
 """Open edges of a job that are cheaper to recompute than to compare."""
 DELETIONS = 50
@@ -32,19 +33,38 @@ def link(session: WriteSession, job: Job, run: Run, end_before: int | None) -> b
         return False
     end = run.state.life.end
     ended = end != end_before
-    held = all(
-        slot in state.open
-        and state.open[slot] <= (item.since if end is None else min(item.since, end))
-        and item.until is None
-        for slot, item in io.items()
-    )
+    held = _are_open(state.open, io, end)
     if held and not ended and end is None:
         return False
     in_order = end is not None and (state.last_end is None or end >= state.last_end)
     if held and in_order and len(io) == len(state.open):
         state.last_end = end
         return False
+    if end is None and job.fresh and session.is_only_run(job, run) and _open(session, job, io):
+        return True
     return _relink(session, job, run, end_before)
+
+
+def _are_open(held: dict[int, int], io: dict[int, Io], end: int | None) -> bool:
+    """Whether the edges of a run are open since before it used their datasets, or ended."""
+    for key, item in io.items():
+        since = held.get(key)
+        if since is None or item.until is not None or since > item.since:
+            return False
+        if end is not None and since > end:
+            return False
+    return True
+
+
+def _open(session: WriteSession, job: Job, io: dict[int, Io]) -> bool:
+    """Open the edges of a new job's first run as they are, if that is all there is to do."""
+    if job.state.open or job.state.deletions or any(one.until is not None for one in io.values()):
+        return False
+    job.state.open, job.state.last_end = {key: one.since for key, one in io.items()}, None
+    session.edges[job.id] = [
+        (job.id, *unslot(key), since, None) for key, since in job.state.open.items()
+    ]
+    return True
 
 
 def delete(session: WriteSession, job: Job, at: int) -> bool:
@@ -168,17 +188,19 @@ def _stored(
     return found
 
 
+def _names(session: WriteSession, job: Job, side: int) -> list[tuple[str, str]]:
+    """The datasets that a job reads or writes now, by name."""
+    ids = [slot >> 1 for slot in job.state.open if slot & 1 == side]
+    return sorted([(one.space, one.name) for one in session.datasets_of(ids)])
+
+
 def version(session: WriteSession, job: Job, run: Run | None, time: int) -> None:
     """Note a new version of the job: its datasets, or where its code lives, have changed."""
-    slots = [unslot(slot) for slot in job.state.open]
-    names: dict[int, list[tuple[str, str]]] = {}
-    for side in (INPUT, OUTPUT):
-        ids = [dataset for dataset, direction in slots if direction == side]
-        names[side] = sorted((d.space, d.name) for d in session.datasets_of(ids))
-    what = [job.space, job.name, names[INPUT], names[OUTPUT], job.state.location]
+    inputs, outputs = _names(session, job, INPUT), _names(session, job, OUTPUT)
+    what = [job.space, job.name, inputs, outputs, job.state.location]
     uuid = hashlib.sha256(canonical(what)).digest()[:16]
     number = session.number("job_version")
-    state = msgspec.msgpack.encode((names[INPUT], names[OUTPUT], job.state.location))
+    state = _encode((inputs, outputs, job.state.location))
     row = (number, job.id, uuid, time, run.id if run else None, state)
     session.rows["job_version"].append(row)
     job.version = number

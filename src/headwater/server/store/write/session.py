@@ -449,6 +449,10 @@ class WriteSession:
                 found[run.id] = run
         return list(found.values())
 
+    def is_only_run(self, job: Job, run: Run) -> bool:
+        """Whether a job that is new in this commit has no run but this one."""
+        return job.fresh and self._touched[job.id].keys() == {run.id}
+
     def latest_of(self, job: Job) -> Run | None:
         """The run of a job that began last, as it stands in this commit."""
         touched = self._touched.get(job.id, {})
