@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from headwater.server.store.entities import Job, Run
     from headwater.server.store.view import View
 
-__all__ = ["DecidingKey", "decided_at", "decided_runs", "deciding_key", "latest_news"]
+__all__ = ["ALWAYS", "DecidingKey", "decided_at", "decided_runs", "deciding_key", "latest_news"]
 
 DecidingKey = tuple[int, int, bytes]
 """The run with the highest one decides: a time, when the run began, its UUID."""
 ALWAYS = 2**62
+"""The time of the newest run of a batch as long as it goes on."""
 OVERLAPPING = 8
 """Runs of a job that may be under way at once at a moment in the past."""
 DECLARED = 1_000

@@ -13,7 +13,7 @@ from headwater.lineage.openlineage import facets as known
 from headwater.lineage.openlineage.events import EventType
 from headwater.lineage.openlineage.facets import ABOUT, DELETED_FACET
 from headwater.lineage.openlineage.repairs import runs_of_its_own
-from headwater.server.store.deciding_run import deciding_key
+from headwater.server.store.deciding_run import ALWAYS, deciding_key
 from headwater.server.store.entities import (
     DELETED,
     INPUT,
@@ -187,10 +187,17 @@ class Projection:
         The same run decides in whatever order the events came.
         """
         state, before, newest = job.state, job.latest, job.state.latest_uuid
+        if run.id == before and state.decided == (ALWAYS, run.state.life.first, newest):
+            life = run.state.life
+            goes_on = state.latest_time == life.first and life.end is None
+            if goes_on and newest == run.uuid and not is_stream(job):
+                return False
         alone = self._newest(job, run)
         key, held = deciding_key(job, run), state.decided
         if job.latest is None or (alone and held is not None and key >= held):
             job.latest, state.decided = run.id, key
+        elif run.id == before and self._ended_last(job, run):
+            state.decided = key
         elif (
             not alone
             or held is None
@@ -243,7 +250,7 @@ class Projection:
         """Let the edges, the job's version and those who watch follow a change of a run."""
         life, moved = run.state.life, False
         self.schemas.settle(job, run)
-        if grew or run.fresh or life.end != end_before or job.state.deletions:
+        if grew or run.fresh or job.state.deletions or life.end != end_before:
             moved = job_edges.link(self.session, job, run, end_before)
         if moved or job.version is None:
             job_edges.version(self.session, job, run, time)
@@ -274,7 +281,7 @@ class Projection:
         of_batch = not streaming and not run.state.static
         stated = item.job.stated if item.job is not None else {}
         datasets: Iterable[tuple[int, EventPart]] = item.datasets
-        if stated or any([part.columns for _, part in item.datasets]):  # noqa: C419
+        if stated or self._names_unlisted(item):
             # Asked only after the listed ones were taken in, with the symlinks that they declare.
             datasets = chain(datasets, self._unlisted(item, stated))
         for direction, part in datasets:
@@ -313,6 +320,16 @@ class Projection:
         if run is None and dataset.version is not None:
             return dataset.version
         return self.datasets.version(dataset, run, time)
+
+    def _names_unlisted(self, item: PreparedEvent) -> bool:
+        """Whether the columns of an output come from a dataset that is no input, which is seldom."""
+        inputs: set[Key] = set()
+        for side, part in item.datasets:  # most producers list the inputs first
+            if side == INPUT:
+                inputs.add(part.key)
+            elif part.columns and not self.session.sources_of(part.columns) <= inputs:
+                return True
+        return False
 
     def _unlisted(
         self, item: PreparedEvent, stated: dict[Key, int]

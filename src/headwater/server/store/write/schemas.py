@@ -251,8 +251,7 @@ class SchemaProjection:
         for key, held in run.state.io.items():
             batch, ended = held.batch, held.ended
             moved = ended is not None and _with_batch(held) and ended[1] != mark
-            # What is stored as it is now, as the last three say, needs nothing.
-            if not moved and (batch is None or batch[3:] == [*batch[:2], mark]):
+            if not moved and (batch is None or _is_stored(batch, mark)):
                 continue
             dataset = self._dataset(unslot(key)[0])
             if dataset is None:
@@ -379,11 +378,10 @@ class SchemaProjection:
     ) -> None:
         """Store a claim with the parts of the dataset that it is about."""
         about = WHOLE
-        if key.rank.by_part and is_topic(root):
+        if is_topic(root) and key.rank.by_part:
             found = _parts(self.session.fields(facet))
             about = VALUE * ("value" in found) | KEY * ("key" in found)
-        row = key.row(facet, first, last, single=single, parts=about)
-        self.session.rows["claim"].append(row)
+        self.session.rows["claim"].append(key.row(facet, first, last, single=single, parts=about))
 
     def _answered(self, root: Dataset, key: ClaimKey, held: Held, facet: int, time: int) -> Held:
         """Take in what a registry or catalog answered as one version, beside what it answered last."""
@@ -646,6 +644,8 @@ class SchemaProjection:
 
     def _members(self, root: Dataset) -> list[int]:
         session, found = self.session, set[int]()
+        if not session.moved and root.id in session.fresh:
+            return [root.id]
         if root.id not in session.fresh:
             sql = "SELECT id FROM dataset WHERE root = ? AND root <> id"
             found = {row[0] for row in session.connection.all(sql, (root.id,))}
@@ -655,6 +655,11 @@ class SchemaProjection:
             else:
                 found.discard(dataset.id)
         return [root.id, *sorted(found - {root.id})]
+
+
+def _is_stored(batch: Held, mark: int) -> bool:
+    """Whether the claim of a batch is stored as it is now, as the last three numbers say."""
+    return batch[5] == mark and batch[3] == batch[0] and batch[4] == batch[1]
 
 
 def _with_batch(held: Io) -> bool:

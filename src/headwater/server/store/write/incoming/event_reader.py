@@ -363,40 +363,43 @@ class EventReader:
         whole: dict[str, Any] = {"namespace": space, "name": own}
         facets: Held = []
         io: Held = []
+        names = 0
         if named.facets is not UNSET:
-            length, odd = self._take(whole, "facets", named.facets, facets)
+            length, odd, names = self._take(whole, "facets", named.facets, facets)
             size += length
             tainted = tainted or odd
         if named.inputFacets is not UNSET:
             held = io if path == "inputs" else []
-            length, odd = self._take(whole, "inputFacets", named.inputFacets, held)
+            length, odd, more = self._take(whole, "inputFacets", named.inputFacets, held)
             size += length
+            names += more if path == "inputs" else 0
             tainted = tainted or odd
         if named.outputFacets is not UNSET:
             held = [] if path == "inputs" else io
-            length, odd = self._take(whole, "outputFacets", named.outputFacets, held)
+            length, odd, more = self._take(whole, "outputFacets", named.outputFacets, held)
             size += length
+            names += 0 if path == "inputs" else more
             tainted = tainted or odd
-        names = _count(facets, io)
         part = EventPart(part_hash(_encode(whole)), safe(space, own), facets, io, tainted, names)
         return part, size
 
     def _one_run(self, run: _Run) -> tuple[EventPart, int]:
         whole: dict[str, Any] = {"runId": run.runId}
         facets: Held = []
-        size, tainted = _RUN + len(run.runId), False
+        size, tainted, names = _RUN + len(run.runId), False, 0
         if run.facets is not UNSET:
-            length, tainted = self._take(whole, "facets", run.facets, facets)
+            length, tainted, names = self._take(whole, "facets", run.facets, facets)
             size += length
         known_as = msgspec.convert(run.runId, UUID).bytes
-        names = _count(facets, [])
         return EventPart(part_hash(_encode(whole)), known_as, facets, [], tainted, names), size
 
-    def _take(self, whole: dict[str, Any], key: str, sent: Sent, held: Held) -> tuple[int, bool]:
-        """Hold the facets of one member; how long the member is, and whether one holds a secret."""
+    def _take(
+        self, whole: dict[str, Any], key: str, sent: Sent, held: Held
+    ) -> tuple[int, bool, int]:
+        """Hold the facets of one member; how long it is, whether one holds a secret, what they name."""
         hashes: dict[str, str] = {}
         whole[key] = hashes
-        size, tainted = len(key) + 5 + 4 * len(sent) + (not sent), False
+        size, tainted, names = len(key) + 5 + 4 * len(sent) + (not sent), False, 0
         read_facet, longest, odd_name = self._facets.facet, self.limits.name, self._odd_name
         for name, body in sent.items():
             length = len(name)
@@ -409,7 +412,8 @@ class EventReader:
                 tainted = True
             if facet.body != NULL:
                 held.append((name, facet))
-        return size, tainted
+                names += facet.names
+        return size, tainted, names
 
     def _odd(self, name: str) -> bool:
         """Whether a credential is in a name."""
