@@ -58,15 +58,10 @@ def names(
     """The datasets or columns that a text names: `NAMESPACE:NAME`, `NAME`, either with `.COLUMN`.
 
     A name without its namespace may also leave out leading parts (`orders` for `shop.public.orders`)
-<<<<<<< HEAD
     where nothing has it as its full name. Where nothing is called so, it may be another name of a dataset, as
     a table has in its catalog. One with dots may mean columns of several datasets: all are
-    listed. Node ids are taken too. 404 has the nearest names.
-=======
-    where nothing has it as its full name. One with dots may mean columns of several datasets: all are
     listed. Node ids are taken too. 404 has the nearest names. With `at` a column that was there then
     is meant too; with `since`, one that was at some time from then until `at`.
->>>>>>> 457aa213 (Find columns of the past by the name that they had then)
     """
 
     def has(dataset: Dataset, field: str) -> bool | None:
@@ -115,8 +110,7 @@ def _matches(
     if found := named or ending:
         return found, ending if named else []
     for one, field in _by_other_names(view, typed):
-        has = not field or has_column(view, one, field)
-        (named if has else lacking).append((one, field))
+        (named if not field or has(one, field) else lacking).append((one, field))
     if named:
         return named, []
     if len(lacking) == 1:
