@@ -28,8 +28,9 @@ HERE = "tests/integration/spark/"
 CASES = f"{HERE}test_cases.py"
 # The rest of this run is a pair of its own, and plays everything on the lab's Spark.
 OWN = Pair(".".join(pyspark.__version__.split(".")[:2]), ".".join(map(str, sys.version_info[:2])))
-# Each other Spark gets every case once, on the newest Python it knows: what plans look like is
-# Spark's doing. What can differ by Python is Python's own: functions, pickling, callbacks.
+# What can differ by Python is Python's own: functions, pickling, callbacks. What plans look like is
+# Spark's doing: each other Spark gets every case once, on the newest Python it knows, in `make soak`,
+# since that takes two cores for most of an hour.
 WHOLE = {
     Pair(spark, pythons[-1]) for spark, pythons in matrix.SUPPORTED.items() if spark != OWN.spark
 }
@@ -52,13 +53,14 @@ REMOTE = [
 LIVES = f"{HERE}test_life_of_batches.py"
 PLAIN = ("-p", "no:cacheprovider", "--tb=short", "-q")
 NAME = "test_pairs_of_pyspark_and_python"
+EVERY = "test_every_case_on_another_spark"
 CLIENTS = "test_clients_of_spark_connect"
 
 Played = dict[tuple[str, Pair], "Future[tuple[int, str]]"]
 
 
-def _asked(pair: Pair) -> list[str]:
-    if pair not in WHOLE:
+def _asked(name: str) -> list[str]:
+    if name == NAME:
         return [*SLICE, STREAMS]
     # Programs started by our command are the same on every Spark, and the command is not installed.
     return [
@@ -75,7 +77,7 @@ def _asked(pair: Pair) -> list[str]:
 def _play(name: str, pair: Pair, home: str) -> tuple[int, str]:
     remote = name == CLIENTS
     found = matrix.environment(pair, remote=remote) | {"HEADWATER_LAB_HOME": home}
-    asked = ["-m", "full", *REMOTE] if remote else ["-m", "not soak and not timed", *_asked(pair)]
+    asked = ["-m", "full", *REMOTE] if remote else ["-m", "not soak and not timed", *_asked(name)]
     ended = subprocess.run(
         [str(matrix.interpreter(pair)), "-m", "pytest", *PLAIN, *asked],
         env=found, cwd=matrix.ROOT, capture_output=True, text=True, check=False,
@@ -88,11 +90,11 @@ def played(
     request: pytest.FixtureRequest,
     kafka: KafkaClient, catalog: CatalogClient, s3: S3Client, postgres: PostgresClient,
 ) -> Iterator[Played]:  # fmt: skip
-    """What is asked for, two at a time; what that needs is fetched before."""
+    """What is asked for, two at a time, long ones first; what that needs is fetched before."""
     asked = {item.name for item in request.session.items}
     able = [
         (name, pair)
-        for name in (NAME, CLIENTS)
+        for name in (EVERY, CLIENTS, NAME)
         for pair in PAIRS
         if f"{name}[{pair}]" in asked and matrix.find_python(pair.python) is not None
     ]
@@ -102,8 +104,6 @@ def played(
         pipeline_jars(spark=pair.spark)
         connect_jars(pair.spark)
     home = str(kafka.lab.home.root)
-    # Long ones first, so that none is left alone at the end.
-    able.sort(key=lambda one: one[1] not in WHOLE)
     with ThreadPoolExecutor(2) as pool:
         yield {one: pool.submit(_play, *one, home) for one in able}
 
@@ -122,6 +122,15 @@ def test_pairs_of_pyspark_and_python(pair: Pair, played: Played) -> None:
     _check(NAME, pair, played)
 
 
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("pair", sorted(WHOLE), ids=str)
+def test_every_case_on_another_spark(pair: Pair, played: Played) -> None:
+    _check(EVERY, pair, played)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
 @pytest.mark.parametrize("pair", sorted(WHOLE), ids=str)
 def test_clients_of_spark_connect(pair: Pair, played: Played) -> None:
     _check(CLIENTS, pair, played)
