@@ -18,7 +18,7 @@ from headwater.errors import EnvironmentProblem, UsageError
 from headwater.lineage.naming import redact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 SQLITE = """
 CREATE TABLE IF NOT EXISTS emit_destination (
@@ -72,8 +72,8 @@ class OutboxConnection(Protocol):
     def tables(self) -> set[str]:
         """The names of the tables there are."""
 
-    def close(self) -> None:
-        """Give the connection back."""
+    def close(self, remove: Callable[[], None] | None = None) -> None:
+        """Give the connection back; `remove` is called before another process can become the writer."""
 
 
 class OutboxDatabase(Protocol):
@@ -84,8 +84,11 @@ class OutboxDatabase(Protocol):
     def connect(self) -> OutboxConnection:
         """A new connection to a database that has the tables."""
 
-    def acquire(self) -> OutboxConnection | None:
-        """Become the only writer: its connection, or None while another process is."""
+    def acquire(self, *, create: bool = True) -> OutboxConnection | None:
+        """Become the only writer: its connection, or None while another process is.
+
+        Without `create` also None where there is no such database any more.
+        """
 
 
 def convert_cursors(connection: OutboxConnection) -> None:
@@ -120,28 +123,51 @@ class SqliteOutboxDatabase:
 
     def connect(self) -> _Sqlite:
         try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self.path.exists():
-                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+                os.close(self._open(self.path))
             return _Sqlite(self.path)
         except (OSError, sqlite3.Error) as error:
-            raise EnvironmentProblem(
-                f"{self.path}: cannot keep state there: {error}", hint="choose a file with --state"
-            ) from error
+            raise self._unusable(error) from error
 
-    def acquire(self) -> OutboxConnection | None:
-        connection = self.connect()
+    def acquire(self, *, create: bool = True) -> OutboxConnection | None:
+        # The lock comes first: a database that nobody holds is removed by whoever finds it done, and what
+        # is written to a removed one is lost.
         path = self.path.with_name(self.path.name + ".lock")
-        lock = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(lock)
-            connection.close()
-            return None
-        connection.lock = lock
+            lock = self._open(path)
+        except OSError as error:
+            raise self._unusable(error) from error
+        try:
+            if not _held(lock, path):
+                return None
+            if not create and not self.path.exists():
+                path.unlink(missing_ok=True)
+                return None
+            connection = self.connect()
+            connection.lock, lock = lock, -1
+        finally:
+            if lock >= 0:
+                os.close(lock)
         _leading.add(connection)
         return connection
+
+    def _open(self, path: Path) -> int:
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+
+    def _unusable(self, error: Exception) -> EnvironmentProblem:
+        return EnvironmentProblem(
+            f"{self.path}: cannot keep state there: {error}", hint="choose a file with --state"
+        )
+
+
+def _held(lock: int, path: Path) -> bool:
+    """Whether the lock is ours now; False while another process holds it, or where it was just removed."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return os.path.samestat(os.fstat(lock), path.stat())
+    except OSError:
+        return False
 
 
 class _Sqlite:
@@ -173,10 +199,14 @@ class _Sqlite:
     def tables(self) -> set[str]:
         return {row[0] for row in self.query("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
-    def close(self) -> None:
-        with IN_SQLITE:
-            self._db.close()
-        self.let_go()
+    def close(self, remove: Callable[[], None] | None = None) -> None:
+        try:
+            with IN_SQLITE:
+                self._db.close()
+            if remove is not None:
+                remove()
+        finally:
+            self.let_go()
 
     def let_go(self) -> None:
         """Let another process become the writer."""
@@ -240,7 +270,7 @@ class PostgresOutboxDatabase:
                 self._made = True
         return connection
 
-    def acquire(self) -> OutboxConnection | None:
+    def acquire(self, *, create: bool = True) -> OutboxConnection | None:
         connection = self.connect()
         for name, value in KEEPALIVE.items():
             with contextlib.suppress(Exception):  # not every server lets a user set it
@@ -270,7 +300,9 @@ class _Postgres:
         )
         return {row[0] for row in rows}
 
-    def close(self) -> None:
+    def close(self, remove: Callable[[], None] | None = None) -> None:
+        if remove is not None:
+            remove()
         self._db.close()
 
 

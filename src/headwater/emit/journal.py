@@ -65,7 +65,6 @@ class Journal:
         while True:
             path = self.folder / f"{time.time_ns():x}-{os.getpid()}-{secrets.token_hex(3)}.db"
             outbox = Outbox(str(path))
-            # A process that looks for what others left may take the file before we hold it.
             if outbox.lead():
                 return path, outbox
 
@@ -127,8 +126,7 @@ def _settle(
     path: Path, config: Mapping[str, Any], seconds: float, reason: str, written: float
 ) -> bool:
     outbox = Outbox(str(path))
-    if not outbox.lead():
-        outbox.forget_connection()
+    if not outbox.lead(create=False):
         return False
     done = False
     try:
@@ -177,9 +175,7 @@ def _put_away(path: Path, outbox: Outbox, done: bool) -> None:
         shared.keep_refused(outbox.destinations(), refused)
         shared.forget_connection()
     outbox.forget_connection()
-    outbox.close()
-    if done:
-        remove(path)
+    outbox.close((lambda: remove(path)) if done else None)
 
 
 def abort(body: dict[str, Any], moment: float, reason: str) -> dict[str, Any]:

@@ -109,11 +109,11 @@ class Outbox:
         self._destinations: tuple[str, ...] = ()
         self._dropped = 0
 
-    def lead(self) -> bool:
-        """Become the writer; False while another process is."""
+    def lead(self, *, create: bool = True) -> bool:
+        """Become the writer; False while another process is, without `create` also where nothing is left."""
         with self._writing:
             if self._writer is None:
-                self._writer = self._database.acquire()
+                self._writer = self._database.acquire(create=create)
                 if self._writer is not None:
                     convert_cursors(self._writer)
                     self._destinations = tuple(self.destinations(active=True))
@@ -338,11 +338,11 @@ class Outbox:
             time.sleep(0.05)
         return True
 
-    def close(self) -> None:
-        """Let another process become the writer."""
+    def close(self, remove: Callable[[], None] | None = None) -> None:
+        """Let another process become the writer, after `remove` has deleted what is done."""
         with self._writing:
             if self._writer is not None:
-                self._writer.close()
+                self._writer.close(remove)
                 self._writer = None
 
     def _connection(self) -> OutboxConnection:

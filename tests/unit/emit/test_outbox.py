@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from openlineage.client.transport.transform import EventTransformer
 
-from headwater.emit import Outbox, Sender, destinations
+from headwater.emit import Outbox, Sender, destinations, journal
+from headwater.emit.database import SqliteOutboxDatabase
 from headwater.emit.destinations import Destination, RefusedError
+from headwater.emit.journal import remove, settle
 from headwater.emit.outbox import OutboxInUseError, RefusedByDestination
 from headwater.emit.sender import MOST_REASONS
 from headwater.emit.transports import AnsweredError
@@ -696,3 +698,76 @@ def test_a_wrong_transport_is_said_without_its_secret() -> None:
     with pytest.raises(UsageError) as caught:
         destinations({"type": "http", "auth": {"type": "api_key", "apiKey": "s3cr3t"}})
     assert "s3cr3t" not in str(caught.value)
+
+
+def test_an_outbox_that_is_being_made_is_removed_by_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that starts meanwhile takes what no process holds for what one has left."""
+    made = Outbox(str(tmp_path / "made.db"))
+    connect = SqliteOutboxDatabase.connect
+
+    def and_another_process_starts(database: SqliteOutboxDatabase) -> Any:
+        connection = connect(database)
+        monkeypatch.setattr(SqliteOutboxDatabase, "connect", connect)
+        settle(tmp_path / "made.db", {"type": "noop"}, 0, "inferred")
+        return connection
+
+    monkeypatch.setattr(SqliteOutboxDatabase, "connect", and_another_process_starts)
+    assert made.lead()
+    made.register({"here": "here"})
+    fill(made, 1)
+    assert made.waiting() == {"here": 1}
+    made.close()
+    made.forget_connection()
+
+
+def test_an_outbox_that_is_done_is_held_until_it_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "done.db"
+    left = Outbox(str(path))
+    assert left.lead()
+    left.close()
+    left.forget_connection()
+    held: list[bool] = []
+
+    def remove_late(path: Path) -> None:
+        held.append(not Outbox(str(path)).lead())
+        remove(path)
+
+    monkeypatch.setattr(journal, "remove", remove_late)
+    assert settle(path, {"type": "noop"}, 0, "inferred")
+    assert held == [True]
+    assert list(tmp_path.iterdir()) == []
+    # Who found it before it went makes no new one.
+    assert not Outbox(str(path)).lead(create=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.full
+@pytest.mark.timeout(300)
+def test_no_run_of_processes_that_start_together_is_lost(tmp_path: Path) -> None:
+    program = (
+        "import sys, headwater\n"
+        "with headwater.run(sys.argv[1], namespace='race') as run:\n"
+        "    run.inputs('s3://a/in')\n"
+        "    run.outputs('s3://a/out')\n"
+    )
+    log = tmp_path / "events"
+    transport = {"type": "file", "log_file_path": str(log), "append": True}
+    environment = {
+        **os.environ,
+        "HEADWATER_STATE_DIR": str(tmp_path / "state"),
+        "OPENLINEAGE__TRANSPORT": json.dumps(transport),
+    }
+    jobs = [f"{turn}-{number}" for turn in range(8) for number in range(6)]
+    for turn in range(8):
+        started = [
+            subprocess.Popen([sys.executable, "-c", program, job], env=environment)
+            for job in jobs[turn * 6 : turn * 6 + 6]
+        ]
+        assert [one.wait() for one in started] == [0] * 6
+    told = [json.loads(line) for line in log.read_text().splitlines()]
+    ends = sorted(one["job"]["name"] for one in told if one["eventType"] == "COMPLETE")
+    assert ends == sorted(jobs)
