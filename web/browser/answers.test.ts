@@ -359,10 +359,9 @@ test("what somebody paused or stopped is calm on every page", async () => {
     await accessible(page);
   }
   await page.goto(`${server.url}/connectors`);
-  await page
-    .getByRole("article", { name: "clicks-source" })
-    .locator(".badge", { hasText: "Paused" })
-    .waitFor();
+  const card = page.getByRole("article", { name: "clicks-source" });
+  await card.locator(".badge", { hasText: "Paused" }).waitFor();
+  await card.getByText("headwater connect resume clicks-source").waitFor();
   await page.goto(server.url);
   await settled(page);
   // One of the paused is the demo's.

@@ -288,6 +288,16 @@ def api(stage: Stage) -> Hooks:
     return {}
 
 
+ALERT_RULES = """
+[channels.oncall]
+url = "https://alerts.example/hook"
+
+[rules.failures]
+when = "run-failed"
+to = ["oncall"]
+"""
+
+
 def configuration(stage: Stage) -> Hooks:
     text = PAGES["docs/configuration.md"].read_text()
     found = re.search(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
@@ -295,7 +305,7 @@ def configuration(stage: Stage) -> Hooks:
     shown = found[1]
     for path in re.findall(r'"(/[^"]+)"', shown):  # files that the page's reader has
         file = stage.reader.folder / Path(path).name
-        file.touch()
+        file.write_text(ALERT_RULES if file.suffix == ".toml" else "")
         shown = shown.replace(path, str(file))
     (stage.reader.folder / "headwater.toml").write_text(shown)
     return {}

@@ -109,7 +109,7 @@ def test_audit(client: Client, ask: Command) -> None:
 
 
 def test_tags(client: Client, ask: Command) -> None:
-    """The supplier is personal: it is in every table, topic and file but the total of a window."""
+    """The supplier is personal: it is in every table and file, and in what a topic of bad records holds."""
     space = SHOP.replace("/", "%2F")
     place = f"/api/v1/namespaces/{space}/datasets/shop.public.orders/fields/supplier/tags/pii"
     assert client.call("POST", place).status_code in (200, 201)
@@ -123,6 +123,7 @@ def test_tags(client: Client, ask: Command) -> None:
         (LAKE, "default/orders", "supplier"), (LAKE, "default/supplier_stats", "supplier"),
         ("s3://exports", "supplier_stats", "supplier"), (KAFKA, "supplier-stats", "supplier"),
         (KAFKA, "supplier-stats", "key.supplier"), (SHOP, "shop.public.supplier_stats", "supplier"),
+        (KAFKA, "orders-dead-letter", "value"),
     }  # fmt: skip
 
 

@@ -92,6 +92,16 @@ def test_a_table_is_found_by_its_name_in_a_catalog_where_nothing_is_called_so(
     assert found(client, "default.orders") == [f"dataset:{LAKE}:prod.default.orders"]
 
 
+def test_a_dataset_is_found_by_its_address(client: Client) -> None:
+    orders = {"namespace": "s3://exports", "name": "daily/orders.csv", "facets": {}}
+    client.post(event("COMPLETE", 2, outputs=[orders | {"facets": {"schema": schema("id")}}]))
+    for address in ("s3://exports/daily/orders.csv", "s3a://exports/daily/orders.csv"):
+        assert found(client, address) == ["dataset:s3://exports:daily/orders.csv"]
+        assert found(client, f"{address}.id") == ["datasetField:s3://exports:daily/orders.csv:id"]
+    for nowhere in ("s3://exports/daily", "s3://", "no such://place"):
+        assert client.call("GET", "/api/v2/names", params={"q": nowhere}).status_code == 404
+
+
 def test_what_else_may_have_been_meant_is_told(client: Client) -> None:
     fill(client)
 

@@ -124,14 +124,16 @@ function Side({
 }
 
 function Actions({ connector }: { connector: Connector }) {
-  const [action, setAction] = useState<string>("restart");
+  const [chosen, setChosen] = useState<string>();
+  const halted = ["PAUSED", "STOPPED"].includes(shownState(connector));
+  const action = chosen ?? (halted ? "resume" : "restart");
   const words = command(action, connector.name, addressOf(connector));
   return (
     <div className="command">
       <select
         aria-label={`Action on ${connector.name}`}
         value={action}
-        onChange={(e) => setAction(e.target.value)}
+        onChange={(e) => setChosen(e.target.value)}
       >
         {ACTIONS.map((one) => (
           <option key={one}>{one}</option>

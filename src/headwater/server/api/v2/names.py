@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from headwater.lineage import naming
 from headwater.server.api import describe
 from headwater.server.api.lookup import column_node, dataset_node, had_column, has_column
 from headwater.server.api.missing_columns import missing_column, row_of
@@ -60,7 +62,7 @@ def names(
     A name without its namespace may also leave out leading parts (`orders` for `shop.public.orders`)
     where nothing has it as its full name. Where nothing is called so, it may be another name of a dataset, as
     a table has in its catalog. One with dots may mean columns of several datasets: all are
-    listed. Node ids are taken too. 404 has the nearest names. With `at` a column that was there then
+    listed. Node ids and addresses (`s3://exports/orders`) are taken too. 404 has the nearest names. With `at` a column that was there then
     is meant too; with `since`, one that was at some time from then until `at`.
     """
 
@@ -142,16 +144,25 @@ def _by_other_names(view: View, typed: str) -> list[Match]:
     return [(known[root], cuts[name]) for name, root in rows if root in known]
 
 
+def _as_nodes(name: str) -> Iterator[str]:
+    """What `NAMESPACE:NAME` a text may be: as it stands, or the address of a file or table."""
+    if ":" in name:
+        yield name
+    if "://" in name:
+        with contextlib.suppress(naming.NamingError):
+            yield ":".join(naming.from_uri(name))
+
+
 def _datasets(view: View, name: str) -> tuple[list[Dataset], list[Dataset]]:
-    """The datasets that a text names: one by namespace and name, else all of that name.
+    """The datasets that a text names: one by namespace and name or by its address, else all of that name.
 
     Behind them, those that have it behind leading parts.
     """
     if not name:
         return [], []
-    if ":" in name:
+    for node in _as_nodes(name):
         try:
-            return list(view.datasets([dataset_node(view, name).root]).values()), []
+            return list(view.datasets([dataset_node(view, node).root]).values()), []
         except HttpError:
             pass
     sql = (
