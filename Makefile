@@ -12,6 +12,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 UV := $(shell command -v uv)
 INSTALL = $(if $(UV),VIRTUAL_ENV=$(VENV) uv pip install -q --compile-bytecode,$(BIN)/python -m pip install -q --disable-pip-version-check)
+# pip's lines as one that counts, since it takes minutes: 1.2 GB.
+COUNTED = awk -v all=$$(grep -c '==' requirements.lock) '/^Collecting/ {printf "\r  fetching %d of at most %d packages", ++n, all; fflush()} \
+  /^Installing/ {printf "\n  unpacking and compiling them\n"; fflush()}'
 PAGE := src/headwater/server/page/index.html
 # Where it is set, as in many containers, every process compiles all that it imports: a second of CPU for
 # a server, and the tests start hundreds of processes.
@@ -33,7 +36,7 @@ $(VENV)/.locked: requirements.lock
 	@echo "setting up .venv$(if $(UV), with uv, with pip: a few minutes)"
 	@rm -rf $(VENV)
 	@$(if $(UV),uv venv -q --python "$(PYTHON)" $(VENV),"$(PYTHON)" -m venv $(VENV))
-	@$(INSTALL) --require-hashes -r requirements.lock
+	@$(if $(UV),$(INSTALL) --require-hashes -r $<,$(subst install -q,install,$(INSTALL)) --require-hashes -r $< | $(COUNTED))
 	@touch $@
 
 # Not `npm ci`: it asks the lock for the optional binaries of every other platform.
@@ -53,7 +56,7 @@ demo: setup ## Run the orders pipeline with lineage from end to end and judge it
 	@$(BIN)/headwater demo $(if $(ONCE),--once) $(if $(CATALOG),--catalog $(CATALOG)) $(if $(SECURE),--secure) $(if $(LAKE),--lake)
 
 .PHONY: test
-test: setup ## Run the tests a newcomer runs: unit tests and one of each kind on the real stack (6 minutes)
+test: setup ## Run the tests a newcomer runs: unit tests and one of each kind on the real stack (8 minutes)
 	@$(BIN)/python -m scripts.lanes test $(ARGS)
 
 .PHONY: test-full
@@ -65,7 +68,7 @@ soak: setup ## Run the tests that take longer than an hour: kill loops and load,
 	@$(BIN)/pytest -s -m soak --timeout=0 $(ARGS)
 
 .PHONY: unit
-unit: setup ## Run the unit tests alone (40 seconds)
+unit: setup ## Run the unit tests alone (a minute)
 	@$(BIN)/python -m scripts.lanes unit $(ARGS)
 
 # Two at a time, the longest first.
